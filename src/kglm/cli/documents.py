@@ -1,0 +1,72 @@
+"""`kglm stats` and `kglm doctor`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from itertools import chain
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kglm.annotate.statistics import CorpusStatistics, corpus_statistics
+from kglm.cli.output import Json, print_json, print_table, say
+from kglm.doctor import examine
+from kglm.text.document import read_documents
+
+ROWS = {
+    "documents": "Documents",
+    "paper_tokens": "Tokens (words + 2 a document, as in the paper)",
+    "tokens": "Tokens in the file",
+    "end_tokens": "… of them sentence ends",
+    "longest_document": "Longest document",
+    "mention_tokens": "Mention tokens",
+    "mention_spans": "Mention spans",
+    "unique_entities": "Unique entities",
+    "unique_relations": "Unique relations",
+    "new": "New mentions",
+    "related": "Related mentions",
+    "duplicate_parent": "Related mentions that list a parent twice",
+    "adjacent_same_id": "Adjacent mentions of one entity",
+    "spans_with_end": "Mentions that contain a sentence end",
+    "unknown_prefix": "Mentions with an unknown kind of id",
+}
+
+
+def stats(
+    files: Annotated[list[Path], typer.Argument(metavar="DOCS.jsonl…", help="Linked documents.")],
+    json: Json = False,
+) -> None:
+    """What is in a linked corpus: the paper's corpus table and the quirk counts."""
+    result = corpus_statistics(chain.from_iterable(read_documents(path) for path in files))
+    if json:
+        print_json(asdict(result))
+        return
+    _print(result, ", ".join(path.name for path in files))
+
+
+def _print(result: CorpusStatistics, title: str) -> None:
+    rows: list[tuple[str, int]] = [(text, getattr(result, name)) for name, text in ROWS.items()]
+    rows += [(f"Mentions from {source}", count) for source, count in result.sources.items()]
+    kinds = {"Q": "items", "P": "properties", "T": "dates", "V": "quantities"}
+    rows += [(f"Mentions of {kinds.get(kind, kind)}", count) for kind, count in result.kinds.items()]
+    rows += [(f"To mend: {quirk.replace('_', ' ')}", count) for quirk, count in result.repairs.items()]
+    print_table(title, ("", "count"), rows, right=(1,))
+
+
+def doctor(
+    path: Annotated[Path, typer.Argument(metavar="KG|DOCS", help="A knowledge graph or a file of documents.")],
+    json: Json = False,
+) -> None:
+    """Check an artefact and say what is wrong with it. Leaves with 2 if it cannot be used as it is."""
+    findings = examine(path)
+    errors = sum(finding.level == "error" for finding in findings)
+    if json:
+        print_json({"healthy": not errors, "findings": [asdict(finding) for finding in findings]})
+    else:
+        for finding in findings:
+            remedy = f" ({finding.remedy})" if finding.remedy else ""
+            say(f"{finding.level:7}  {finding.place}: {finding.what}{remedy}")
+        say(f"{path}: {'healthy' if not errors else f'{errors} errors'}")
+    if errors:
+        raise typer.Exit(2)

@@ -1,0 +1,253 @@
+"""`kglm kg …`: import, show, find, edit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from kglm.cli.output import Json, print_json, print_table, say
+from kglm.errors import KglmError
+from kglm.kg.edits import FactEdit, NewEntity, parse_fact, resolve_entity
+from kglm.kg.graph import KnowledgeGraph
+from kglm.kg.imports import FORMATS, import_graph
+from kglm.kg.journal import Change
+from kglm.kg.literals import is_literal
+from kglm.kg.records import ImportOptions
+from kglm.kg.store import RANKS
+
+app = typer.Typer(help="The knowledge graph: import, show, find, edit.", no_args_is_help=True)
+
+Graph = Annotated[Path, typer.Argument(metavar="KG", help="A graph file made by kglm kg import.")]
+REVERSE_SHOWN = 5
+
+
+@app.command("import")
+def import_(
+    sources: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="SOURCE…",
+            help="Wikidata JSON dump, N-Triples, KGTK, our TSV or JSONL; also .gz, .bz2, .zst.",
+        ),
+    ],
+    to: Annotated[Path, typer.Option("--to", metavar="KG", help="The graph file to write.")],
+    entities: Annotated[list[Path] | None, typer.Option(help="JSONL with id, label, aliases, title.")] = None,
+    relations: Annotated[list[Path] | None, typer.Option(help="TSV with the names of relations.")] = None,
+    redirects: Annotated[list[Path] | None, typer.Option(help="TSV with Wikipedia redirects: title, target.")] = None,
+    near: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="DOCS", help="Keep only entities near those of these documents."),
+    ] = None,
+    hops: Annotated[int, typer.Option(min=0, help="How near: facts away from a mentioned entity.")] = 2,
+    format: Annotated[str | None, typer.Option(help=f"If it is not recognised: {', '.join(FORMATS)}.")] = None,
+    language: Annotated[str, typer.Option(help="Language of names.")] = "en",
+    mint_ids: Annotated[
+        bool, typer.Option("--mint-ids", help="The source has names and no ids: make ids of them (Q_…, P_…).")
+    ] = False,
+    iso_years: Annotated[
+        bool, typer.Option("--iso-years", help="Years BC in the source count from 0 = 1 BC, as in RDF.")
+    ] = False,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes; default: the cores there are.")] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Overwrite an existing graph.")] = False,
+    json: Json = False,
+) -> None:
+    """Build a graph file. A killed import goes on where it was when the same command is run again."""
+    report = import_graph(
+        sources,
+        to,
+        entities=entities or (),
+        relations=relations or (),
+        redirects=redirects or (),
+        near=near or (),
+        hops=hops,
+        format=format,
+        options=ImportOptions(language, mint_ids, iso_years),
+        workers=workers,
+        replace=replace,
+    )
+    if json:
+        print_json(asdict(report))
+        return
+    rows: list[tuple[str, Any]] = [
+        (name, getattr(report, name)) for name in ("facts", "entities", "aliases", "relations", "duplicates")
+    ]
+    rows += [(f"skipped: {reason}", count) for reason, count in report.skipped.items()]
+    print_table(
+        f"{to}  ({report.seconds:.1f} s{', resumed' if report.resumed else ''})",
+        ("", "count"),
+        rows,
+        right=(1,),
+    )
+    for problem in report.problems:
+        say(f"warning: {problem}")
+
+
+@app.command()
+def show(
+    kg: Graph,
+    entity: Annotated[str, typer.Argument(metavar="ENTITY", help="An id, or a name.")],
+    everything: Annotated[bool, typer.Option("--all", help="Show all facts that point here, not just a few.")] = False,
+    json: Json = False,
+) -> None:
+    """An entity: its names, its facts, and the facts that point at it."""
+    with KnowledgeGraph.open(kg) as graph:
+        number = graph.number(entity) if entity in graph else graph.number(resolve_entity(graph, entity))
+        shown = _described(graph, number)
+        if json:
+            print_json(shown)
+            return
+        about = f" — {shown['description']}" if shown["description"] else ""
+        say(f"{shown['label']} ({shown['id']}){about}")
+        if shown["aliases"]:
+            say(f"also: {', '.join(shown['aliases'])}")
+        rows = [(fact["relation_label"], fact["label"], fact["tail"], _extras(fact)) for fact in shown["facts"]]
+        if rows:
+            print_table("", ("relation", "value", "id", ""), rows)
+        for relation, heads in shown["reverse"].items():
+            names = [f"{head['label']} ({head['id']})" for head in (heads if everything else heads[:REVERSE_SHOWN])]
+            more = len(heads) - len(names)
+            label = heads[0]["relation_label"]
+            say(f"← {label} ({relation}): {', '.join(names)}{f' and {more:,} more' if more > 0 else ''}")
+
+
+def _extras(fact: dict[str, Any]) -> str:
+    parts = ["preferred"] if fact["rank"] == "preferred" else []
+    parts += [f"{qualifier['relation_label']}: {qualifier['label']}" for qualifier in fact["qualifiers"]]
+    return "; ".join(parts)
+
+
+def _described(graph: KnowledgeGraph, number: int) -> dict[str, Any]:
+    id = graph.id(number)
+    description, title = graph.store.description(id)
+    names = list(graph.aliases(number))
+    # a qualifier that belongs to a statement is shown with it, not once more by itself
+    statements = [fact for fact in graph.store.facts_of(id) if not graph.store.statements_of(fact)]
+    reverse: dict[str, list[dict[str, str]]] = {}
+    relation, tail = graph.edges(number)
+    for r, head in zip(relation[relation % 2 == 1], tail[relation % 2 == 1], strict=True):
+        entry = {
+            "id": graph.id(int(head)),
+            "label": graph.label(int(head)),
+            "relation_label": graph.relation_label(int(r) ^ 1),
+        }
+        reverse.setdefault(graph.relation_id(int(r)), []).append(entry)
+    return {
+        "id": id,
+        "label": graph.label(number),
+        "description": description,
+        "title": title,
+        "aliases": names[1:],
+        "facts": [
+            _fact_json(graph, fact)
+            | {
+                "rank": RANKS[fact.rank],
+                "qualifiers": [_fact_json(graph, q) for q in graph.store.qualifiers_of(fact)],
+            }
+            for fact in statements
+        ],
+        "reverse": reverse,
+    }
+
+
+def _fact_json(graph: KnowledgeGraph, fact: Any) -> dict[str, Any]:
+    return {
+        "relation": fact.relation,
+        "relation_label": graph.relation_name(fact.relation),
+        "tail": fact.tail,
+        "label": graph.label(graph.number(fact.tail)),
+    }
+
+
+@app.command()
+def find(
+    kg: Graph,
+    text: Annotated[str, typer.Argument(help="A name or the start of one.")],
+    limit: Annotated[int, typer.Option(min=1, help="How many to show.")] = 20,
+    json: Json = False,
+) -> None:
+    """Entities by name: exact matches first, the better known first."""
+    with KnowledgeGraph.open(kg) as graph:
+        found = graph.search(text, limit)
+    if json:
+        print_json([hit._asdict() for hit in found])
+    elif found:
+        rows = [
+            (hit.id, hit.label, hit.match if hit.match != hit.label else "", hit.facts, hit.description)
+            for hit in found
+        ]
+        print_table("", ("id", "label", "found as", "facts", ""), rows, right=(3,))
+    else:
+        say(f"no entity is called {text!r} or has a name that starts so")
+
+
+@app.command()
+def edit(
+    kg: Graph,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar='"HEAD RELATION TAIL"', help="Make it the only such fact."),
+    ] = None,
+    add: Annotated[list[str] | None, typer.Option("--add", metavar='"HEAD RELATION TAIL"', help="Add a fact.")] = None,
+    remove: Annotated[
+        list[str] | None, typer.Option("--remove", metavar='"HEAD RELATION TAIL"', help="Remove a fact.")
+    ] = None,
+    entity: Annotated[
+        list[str] | None,
+        typer.Option("--entity", metavar='"ID=LABEL|ALIAS|…"', help="First create this entity."),
+    ] = None,
+    undo: Annotated[bool, typer.Option("--undo", help="Take back the last edit.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")] = False,
+    json: Json = False,
+) -> None:
+    """Change facts, by ids or names; all of one command, or nothing. Prints the change."""
+    wanted = [("remove", text) for text in remove or ()] + [("set", text) for text in set_ or ()]
+    wanted += [("add", text) for text in add or ()]
+    if undo == bool(wanted or entity):
+        raise KglmError("nothing to edit" if not undo else "--undo goes alone", remedy="see kglm kg edit --help")
+    with KnowledgeGraph.open(kg, writable=True) as stored:
+        graph = stored.fork() if dry_run else stored
+        if undo:
+            changes = stored.undo() if not dry_run else _would_undo(stored)
+        else:
+            changes = _edit(graph, wanted, entity or [])
+        if json:
+            print_json({"changes": [change._asdict() for change in changes], "generation": stored.generation})
+        else:
+            for line in _lines(graph, changes):
+                say(line)
+
+
+def _would_undo(graph: KnowledgeGraph) -> list[Change]:
+    from kglm.kg.journal import last_edit
+
+    return last_edit(graph.store)[1]
+
+
+def _edit(graph: KnowledgeGraph, wanted: list[tuple[str, str]], entities: list[str]) -> list[Change]:
+    edits: list[FactEdit | NewEntity] = []
+    for text in entities:
+        id, equals, names = text.partition("=")
+        if not equals:
+            raise KglmError(f"--entity {text!r} has no name", remedy='write --entity "ID=LABEL|ALIAS|…"')
+        edits.append(NewEntity(id.strip(), tuple(names.split("|"))))
+    draft = graph.fork()
+    if edits:
+        draft.edit(edits)
+    edits += [FactEdit(action, *parse_fact(draft, text)) for action, text in wanted]  # type: ignore[arg-type]
+    return graph.edit(edits)
+
+
+def _lines(graph: KnowledgeGraph, changes: list[Change]) -> Iterator[str]:
+    signs = {"add": "+", "remove": "−"}
+    for change in changes:
+        if change.action == "create":
+            yield f"+ {change.head} = {' | '.join(change.names)}"
+        elif change.action in signs:
+            head, tail = (graph.label(graph.number(id)) for id in (change.head, change.tail))
+            tail = tail if is_literal(change.tail) else f"{tail} ({change.tail})"
+            relation = graph.relation_name(change.relation)
+            yield f"{signs[change.action]} {head} ({change.head}) —{relation} ({change.relation})→ {tail}"

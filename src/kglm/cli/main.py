@@ -1,0 +1,74 @@
+"""Where the command starts and ends: the list of verbs, and exit codes.
+
+0 done; 2 the input is at fault, with one line that says how; 130 interrupted; 1 a mistake of ours, with a traceback.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+from typing import Annotated
+
+import click
+import typer
+
+from kglm import __version__
+from kglm.cli import documents, graph, quickstart
+from kglm.errors import KglmError
+
+app = typer.Typer(
+    name="kglm",
+    help="Language models that take their facts from a knowledge graph.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(graph.app, name="kg")
+app.command("quickstart")(quickstart.quickstart)
+app.command("stats")(documents.stats)
+app.command("doctor")(documents.doctor)
+
+
+@app.callback()
+def options(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    """Language models that take their facts from a knowledge graph."""
+    if version:
+        typer.echo(f"kglm {__version__}")
+        raise typer.Exit
+    del debug  # taken from the arguments in `main`, wherever it stands
+
+
+def main() -> None:
+    """Entry point of the command."""
+    arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
+    debug = len(arguments) < len(sys.argv) - 1 or bool(os.environ.get("KGLM_DEBUG"))
+    try:
+        code = app(arguments, standalone_mode=False)
+        sys.stdout.flush()
+    except (KglmError, sqlite3.DatabaseError) as error:
+        if debug:
+            raise
+        remedy = "" if isinstance(error, KglmError) else "; look at the graph with: kglm doctor KG"
+        _leave(f"error: {error}{remedy}", 2)
+    except click.UsageError as error:
+        _leave(f"error: {error.format_message()}; see kglm {_verb(arguments)}--help", 2)
+    except (KeyboardInterrupt, click.Abort):
+        _leave("interrupted", 130)
+    except BrokenPipeError:  # the reader, `head` perhaps, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _verb(arguments: list[str]) -> str:
+    verb = arguments[0] if arguments and not arguments[0].startswith("-") else ""
+    return f"{verb} " if verb else ""
+
+
+def _leave(message: str, code: int) -> None:
+    print(message, file=sys.stderr)
+    sys.exit(code)

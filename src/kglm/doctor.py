@@ -1,0 +1,175 @@
+"""What is wrong with an artefact: a file of documents or a knowledge graph. Reads everything; the arrays beside a
+graph, a cache, may be brought up to date, nothing else is changed.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from kglm.errors import DataError, KglmError, LiteralError
+from kglm.files import open_binary, read_lines, reading
+from kglm.kg.compiled import build_arrays, open_compiled
+from kglm.kg.ids import is_entity_id, is_relation_id
+from kglm.kg.literals import canonical_literal, is_literal
+from kglm.kg.store import Store
+from kglm.text.document import parse_document
+from kglm.text.repair import repair
+
+SHOWN = 50
+"""Findings of one kind that are listed; the rest is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """`error`: it cannot be used as it is. `warning`: something is lost or odd. `note`: good to know."""
+
+    level: Literal["error", "warning", "note"]
+    place: str
+    what: str
+    remedy: str | None = None
+
+
+def examine(path: str | Path) -> list[Finding]:
+    """Find out what `path` is and look for everything that is wrong with it."""
+    path = Path(path)
+    with reading(path):
+        with path.open("rb") as raw:
+            magic = raw.read(16)
+        if magic == b"SQLite format 3\0":
+            return list(_limited(_examine_graph(path)))
+        with open_binary(path) as stream:
+            start = stream.read(1 << 12)
+    if not start.lstrip().startswith(b"{"):
+        raise DataError(
+            "is neither a graph nor a file of documents",
+            place=path,
+            remedy="give a KG file or a .jsonl of documents",
+        )
+    return list(_limited(_examine_documents(path)))
+
+
+def _limited(findings: Iterator[Finding]) -> Iterator[Finding]:
+    """All notes; of errors and warnings the first `SHOWN` each, then how many more there are."""
+    counts = {"error": 0, "warning": 0, "note": 0}
+    for finding in findings:
+        counts[finding.level] += 1
+        if finding.level == "note" or counts[finding.level] <= SHOWN:
+            yield finding
+    for level in ("error", "warning"):
+        if (more := counts[level] - SHOWN) > 0:
+            yield Finding(level, "and more", f"{more:,} further {level}s of this file are not listed")
+
+
+def _examine_documents(path: Path) -> Iterator[Finding]:
+    documents = plain = 0
+    titles: dict[str, int] = {}
+    try:
+        for number, line in read_lines(path):
+            place = f"{path}, line {number}"
+            try:
+                document = parse_document(line, place)
+            except DataError as error:
+                yield Finding("error", error.place or place, error.what, error.remedy)
+                continue
+            documents += 1
+            plain += not document.annotated
+            if document.title in titles:
+                yield Finding(
+                    "warning",
+                    place,
+                    f"the title {document.title!r} occurs on line {titles[document.title]} too",
+                )
+            titles.setdefault(document.title, number)
+            if not document.tokens:
+                yield Finding("warning", place, "no tokens", "leave the document out")
+                continue
+            for quirk, count in repair(document)[1].items():
+                level: Literal["warning", "note"] = "warning" if quirk == "unknown_prefix" else "note"
+                yield Finding(level, place, f"{count} × {quirk.replace('_', ' ')}", "mended when a model reads it")
+    except DataError as error:  # the file itself cannot be read to its end
+        yield Finding("error", error.place or str(path), error.what, error.remedy)
+    if not documents:
+        yield Finding("error", str(path), "no document could be read")
+    elif plain:
+        yield Finding("note", str(path), f"{plain} of {documents} documents are plain text", "kglm annotate links them")
+
+
+def _examine_graph(path: Path) -> Iterator[Finding]:
+    try:
+        store = Store.open(path)
+    except KglmError as error:
+        yield Finding("error", str(path), error.what, error.remedy)
+        return
+    with store:
+        try:
+            damage = [row[0] for row in store.rows("PRAGMA integrity_check(20)") if row[0] != "ok"]
+            for what in damage:
+                yield Finding("error", str(path), f"the SQLite file is damaged: {what}", "import the graph again")
+            if not damage:
+                yield from _examine_tables(store)
+                yield from _examine_arrays(store)
+        except sqlite3.DatabaseError as error:
+            yield Finding("error", str(path), f"the SQLite file is damaged: {error}", "import the graph again")
+
+
+def _examine_tables(store: Store) -> Iterator[Finding]:
+    place = str(store.path)
+    for table, row, parent, _ in store.rows("PRAGMA foreign_key_check"):
+        yield Finding("error", place, f"row {row} of {table} points at no {parent}", "import the graph again")
+    [[entities, highest]] = store.rows("SELECT count(*), coalesce(max(number), -1) FROM entity")
+    if entities != highest + 1:
+        yield Finding("error", place, f"{entities} entities numbered up to {highest}", "import the graph again")
+    for [id] in store.stream("SELECT id FROM entity"):
+        if not is_entity_id(id):
+            yield Finding("error", place, f"the entity id {id!r} is malformed", "see docs/formats.md")
+        elif is_literal(id):
+            try:
+                canonical_literal(id)
+            except LiteralError as error:
+                yield Finding("warning", place, f"{id}: {error}", "it will be shown as it is")
+    for [id] in store.rows("SELECT id FROM relation WHERE number > 0"):
+        if not is_relation_id(id):
+            yield Finding("error", place, f"the relation id {id!r} is malformed", "see docs/formats.md")
+    yield from _notes(store)
+
+
+def _notes(store: Store) -> Iterator[Finding]:
+    place = str(store.path)
+    counts = store.counts()
+    yield Finding("note", place, ", ".join(f"{count:,} {name}" for name, count in counts.items()))
+    [[nameless]] = store.rows(
+        "SELECT count(*) FROM entity e WHERE id NOT GLOB '[TV]::*'"
+        " AND NOT EXISTS (SELECT 1 FROM name n WHERE n.entity = e.number)"
+    )
+    if nameless:
+        yield Finding("note", place, f"{nameless:,} entities have no name: the model cannot say them")
+    [[edits]] = store.rows("SELECT count(*) FROM edit")
+    if edits:
+        yield Finding("note", place, f"{edits} edits since the import", "kglm kg edit KG --undo takes back the last")
+    partial = store.path.with_name(store.path.name + ".partial")
+    if partial.exists():
+        yield Finding(
+            "warning", str(partial), "is left of an interrupted import", "run that import again, or delete it"
+        )
+
+
+def _examine_arrays(store: Store) -> Iterator[Finding]:
+    """The compiled arrays must be what the store would give now (as of their generation)."""
+    arrays = open_compiled(store, journal_limit=0)
+    fresh, relations = build_arrays(store)
+    wrong = [name for name, array in fresh.items() if not np.array_equal(array, getattr(arrays, name))]
+    if tuple(relations) != arrays.relations:
+        wrong.append("relations")
+    if wrong:
+        yield Finding(
+            "error",
+            f"{store.path}.arrays",
+            f"{', '.join(wrong)} differ from the store",
+            "delete that directory",
+        )

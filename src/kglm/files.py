@@ -1,0 +1,295 @@
+"""Reading and writing files so that nothing is lost and every failure has a place and a remedy.
+
+Readers decompress by content, not by name (gzip, bzip2, Zstandard, plain). Writers go through a temporary
+name, are synced, then renamed: a reader sees the old file or the new one, never half of either.
+"""
+
+from __future__ import annotations
+
+import bz2
+import errno
+import gzip
+import io
+import json
+import os
+import shutil
+import sqlite3
+import tempfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import zstandard
+
+from kglm.errors import DataError, KglmError
+
+GZIP_MAGIC, BZIP2_MAGIC, ZSTD_MAGIC = b"\x1f\x8b", b"BZh", b"\x28\xb5\x2f\xfd"
+PARALLEL_BZIP2_FROM = 8 << 20
+"""Compressed size from which bzip2 is unpacked by all cores; below, starting the threads costs more."""
+LONGEST_LINE = 512 << 20
+"""A line longer than this is refused: no record is that big, a wrong file often is."""
+
+
+@contextmanager
+def reading(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn what can go wrong when `path` is read into errors with a place and a remedy."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise DataError("no such file", place=path, remedy="check the path") from error
+    except IsADirectoryError as error:
+        raise DataError("is a directory", place=path, remedy="name a file in it") from error
+    except PermissionError as error:
+        raise DataError("may not be read", place=path, remedy="check its permissions") from error
+    except EOFError as error:
+        raise DataError(
+            "the compressed data ends in the middle",
+            place=path,
+            remedy="the file was cut off: fetch it again",
+        ) from error
+    except (gzip.BadGzipFile, zlib.error, zstandard.ZstdError) as error:
+        raise DataError(
+            f"the compressed data is damaged ({error})", place=path, remedy="fetch the file again"
+        ) from error
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror or error}", place=path) from error
+
+
+@contextmanager
+def writing(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn what can go wrong when `path` is written into errors with a place and a remedy."""
+    full = "free some space or write elsewhere, then run the command again"
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if "full" in str(error) or "disk I/O" in str(error):
+            raise KglmError("the disk is full", place=path, remedy=full) from error
+        raise
+    except FileNotFoundError as error:
+        raise KglmError(
+            "its directory does not exist", place=path, remedy=f"create {Path(path).parent} first"
+        ) from error
+    except IsADirectoryError as error:
+        raise KglmError("is a directory", place=path, remedy="name a file") from error
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise KglmError("the disk is full", place=path, remedy=full) from error
+        raise KglmError(
+            f"cannot be written: {error.strerror or error}",
+            place=path,
+            remedy="check the path and permissions",
+        ) from error
+
+
+class _ZstdStream(io.RawIOBase):
+    """Zstandard frames one after the other; unlike the library's reader, a cut-off frame is an error."""
+
+    def __init__(self, raw: BinaryIO) -> None:
+        self._raw = raw
+        self._frame: Any = None
+        self._pending = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._pending:
+            chunk = b""
+            if self._frame is not None and self._frame.eof:
+                chunk, self._frame = self._frame.unused_data, None
+            chunk = chunk or self._raw.read(1 << 18)
+            if not chunk:
+                if self._frame is not None:
+                    raise EOFError
+                return 0
+            if self._frame is None:
+                self._frame = zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj()
+            self._pending = self._frame.decompress(chunk)
+        size = min(len(buffer), len(self._pending))
+        buffer[:size], self._pending = self._pending[:size], self._pending[size:]
+        return size
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+class _ParallelBzip2(io.RawIOBase):
+    """bzip2 unpacked by all cores; the library's bare C++ exceptions become what `bz2` would raise."""
+
+    def __init__(self, path: Path) -> None:
+        import indexed_bzip2
+
+        self._stream = indexed_bzip2.open(str(path), parallelization=os.cpu_count() or 1)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            data = self._stream.read(len(buffer))
+        except RuntimeError as error:
+            raise EOFError from error
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._stream.close()
+        super().close()
+
+
+def open_binary(path: str | os.PathLike[str]) -> io.BufferedIOBase:
+    """Open `path` for reading bytes, unpacked if it is compressed. Use inside `reading(path)`."""
+    path = Path(path)
+    with path.open("rb") as raw:
+        magic = raw.read(4)
+    if magic.startswith(GZIP_MAGIC):
+        return gzip.open(path, "rb")
+    if magic.startswith(BZIP2_MAGIC):
+        if path.stat().st_size >= PARALLEL_BZIP2_FROM:
+            return io.BufferedReader(_ParallelBzip2(path), 1 << 20)
+        return bz2.open(path, "rb")
+    if magic.startswith(ZSTD_MAGIC):
+        return io.BufferedReader(_ZstdStream(path.open("rb")), 1 << 20)
+    return path.open("rb")
+
+
+def read_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, bytes]]:
+    """Number (from 1) and bytes of each line, without its line end; blank lines are passed over."""
+    with reading(path), open_binary(path) as stream:
+        number = 0
+        while line := stream.readline(LONGEST_LINE):
+            number += 1
+            if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
+                raise DataError(f"a line of more than {LONGEST_LINE >> 20} MiB", place=f"{path}, line {number}")
+            if line := line.rstrip(b"\r\n"):
+                yield number, line
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Whole lines of a file: the unit of parallel work and of resuming."""
+
+    data: bytes
+    first_line: int
+    """Number of the block's first line in the file, from 1."""
+    next_line: int
+    next_offset: int
+    """Where the following block starts, in unpacked bytes."""
+
+
+def read_blocks(path: str | os.PathLike[str], size: int, *, offset: int = 0, first_line: int = 1) -> Iterator[Block]:
+    """Cut a file into blocks of about `size` bytes at line ends, starting at an earlier block's `next_offset`.
+
+    Memory is bounded by `size` plus the longest line, however long the file.
+    """
+    with reading(path), open_binary(path) as stream:
+        _skip(stream, offset)
+        line, position = first_line, offset
+        while data := stream.read(size):
+            while not data.endswith(b"\n") and (rest := stream.readline(LONGEST_LINE)):
+                data += rest
+                if len(data) > LONGEST_LINE + size:
+                    raise DataError(f"a line of more than {LONGEST_LINE >> 20} MiB", place=f"{path}, line {line}")
+            position += len(data)
+            following = line + data.count(b"\n")
+            yield Block(data, line, following, position)
+            line = following
+
+
+def _skip(stream: io.BufferedIOBase, offset: int) -> None:
+    """Go forward to `offset`; compressed streams can only get there by unpacking."""
+    if offset and isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO):
+        stream.seek(offset)
+        return
+    while offset > 0:
+        data = stream.read(min(offset, 1 << 22))
+        if not data:
+            return
+        offset -= len(data)
+
+
+@contextmanager
+def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A file that appears under its name whole, or not at all. `.gz` names are compressed."""
+    path = Path(path)
+    with writing(path):
+        if path.is_dir():
+            raise IsADirectoryError
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as raw:
+                if path.suffix == ".gz":
+                    # no name and no time in the header: the same content gives the same bytes
+                    with gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0) as packed:
+                        yield packed  # type: ignore[misc]
+                else:
+                    yield raw
+                raw.flush()
+                os.fsync(raw.fileno())
+            os.chmod(temporary, 0o666 & ~_umask())  # noqa: PTH101
+            Path(temporary).replace(path)
+            sync_directory(path.parent)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+
+
+@contextmanager
+def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A directory that appears under its name whole, or not at all.
+
+    When another process has put it there in the meantime, theirs stays and ours is dropped: two that build
+    the same thing at once both end well.
+    """
+    path = Path(path)
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent))
+        try:
+            yield temporary
+            for member in temporary.iterdir():
+                with member.open("rb") as written:
+                    os.fsync(written.fileno())
+            temporary.chmod(0o777 & ~_umask())
+            try:
+                temporary.rename(path)
+            except OSError:
+                if not path.is_dir():
+                    raise
+            sync_directory(path.parent)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def sync_directory(path: Path) -> None:
+    """Make a rename in `path` durable."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_json(path: str | os.PathLike[str], value: object) -> None:
+    with atomic_file(path) as stream:
+        stream.write(json.dumps(value, ensure_ascii=False, indent=2).encode() + b"\n")
+
+
+def read_json(path: str | os.PathLike[str]) -> Any:
+    with reading(path):
+        content = Path(path).read_bytes()
+    try:
+        return json.loads(content)
+    except ValueError as error:
+        raise DataError(f"is not JSON ({error})", place=path) from error
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,244 @@
+"""The graph as arrays, memory-mapped: what the model asks a million times is one slice.
+
+Nodes are the store's entity numbers. A relation index is twice the store's relation number, plus one when it is
+read from tail to head, so `r ^ 1` is the reverse of r; index 0 is reflexive. The edges of a node are one slice of
+(relation, tail), sorted: its reflexive edge, its facts, and the facts it is the tail of, reversed. Dates and
+quantities have no edges: they are never a parent. Two ids of one date are one node.
+
+The arrays are a cache beside the store, `KG.arrays/IDENTITY-GENERATION/`, each directory complete or absent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kglm.errors import LiteralError
+from kglm.files import atomic_directory, read_json, write_json
+from kglm.kg.literals import canonical_literal, is_literal
+from kglm.kg.store import Store
+
+FORMAT = 1
+IntArray = npt.NDArray[np.int32]
+LongArray = npt.NDArray[np.int64]
+_ARRAYS = (
+    "edge_offsets",
+    "edge_relation",
+    "edge_tail",
+    "id_offsets",
+    "id_bytes",
+    "id_hash",
+    "id_hash_number",
+    "name_first",
+    "name_offsets",
+    "name_bytes",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledGraph:
+    """Arrays of a graph at one generation.
+
+    edge_offsets[n] : edge_offsets[n + 1] are the edges of node n. name_first[n] : name_first[n + 1] are its names,
+    the label first. Texts are UTF-8 in one piece, cut by offsets.
+    """
+
+    generation: int
+    relations: tuple[tuple[str, str | None], ...]
+    """Id and label of each stored relation, by number."""
+    edge_offsets: LongArray
+    edge_relation: IntArray
+    edge_tail: IntArray
+    id_offsets: LongArray
+    id_bytes: npt.NDArray[np.uint8]
+    id_hash: npt.NDArray[np.uint64]
+    id_hash_number: IntArray
+    name_first: LongArray
+    name_offsets: LongArray
+    name_bytes: npt.NDArray[np.uint8]
+
+    def __len__(self) -> int:
+        return len(self.edge_offsets) - 1
+
+    def id(self, number: int) -> str:
+        return _text(self.id_bytes, self.id_offsets, number)
+
+    def names(self, number: int) -> list[str]:
+        return [
+            _text(self.name_bytes, self.name_offsets, k)
+            for k in range(self.name_first[number], self.name_first[number + 1])
+        ]
+
+    def number(self, id: str) -> int | None:
+        """The node of a canonical id."""
+        key = _hash(id)
+        place = int(np.searchsorted(self.id_hash, key))
+        while place < len(self.id_hash) and self.id_hash[place] == key:
+            number = int(self.id_hash_number[place])
+            if self.id(number) == id or canonical_id(self.id(number)) == id:
+                return number
+            place += 1
+        return None
+
+
+def canonical_id(id: str) -> str:
+    """One id for one thing: literals can be written in several ways."""
+    if not is_literal(id):
+        return id
+    try:
+        return canonical_literal(id)
+    except LiteralError:
+        return id
+
+
+def open_compiled(store: Store, *, journal_limit: int) -> CompiledGraph:
+    """The newest arrays of this store that are at most `journal_limit` edits behind; made if there are none."""
+    home = arrays_directory(store)
+    generation = store.generation
+    for directory, found in _existing(home, store.identity):
+        if generation - journal_limit <= found <= generation:
+            try:
+                return _load(directory)
+            except (OSError, ValueError, KeyError):
+                # being replaced by another process, or damaged: it is a cache, build our own
+                shutil.rmtree(directory, ignore_errors=True)
+    return compile_store(store)
+
+
+def compile_store(store: Store) -> CompiledGraph:
+    """Build the arrays of the store as it is now. Safe when two processes do it at once: one of them wins."""
+    with store.snapshot():
+        generation, identity = store.generation, store.identity
+        arrays, relations = build_arrays(store)
+    home = arrays_directory(store)
+    target = home / f"{identity}-{generation}"
+    with atomic_directory(target) as directory:
+        for name, array in arrays.items():
+            np.save(directory / f"{name}.npy", array, allow_pickle=False)
+        write_json(
+            directory / "meta.json",
+            {"format": FORMAT, "generation": generation, "identity": identity, "relations": relations},
+        )
+    for old, _ in _existing(home, None):
+        if old != target:
+            shutil.rmtree(old, ignore_errors=True)
+    return _load(target)
+
+
+def arrays_directory(store: Store) -> Path:
+    return store.path.with_name(store.path.name + ".arrays")
+
+
+def _existing(home: Path, identity: str | None) -> Iterator[tuple[Path, int]]:
+    """Complete array directories, newest generation first."""
+    found = []
+    for directory in home.iterdir() if home.is_dir() else ():
+        name, _, generation = directory.name.rpartition("-")
+        if generation.isdigit() and identity in (None, name):
+            found.append((directory, int(generation)))
+    yield from sorted(found, key=lambda item: -item[1])
+
+
+def _load(directory: Path) -> CompiledGraph:
+    meta: dict[str, Any] = read_json(directory / "meta.json")
+    if meta["format"] != FORMAT:
+        raise ValueError
+    arrays = {name: np.load(directory / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in _ARRAYS}
+    return CompiledGraph(meta["generation"], tuple((id, label) for id, label in meta["relations"]), **arrays)
+
+
+def build_arrays(store: Store) -> tuple[dict[str, npt.NDArray[Any]], list[tuple[str, str | None]]]:
+    ids = [row[0] for row in store.rows("SELECT id FROM entity ORDER BY number")]
+    node = _canonical_nodes(ids)
+    literal = np.fromiter((is_literal(id) for id in ids), np.bool_, len(ids))
+    head, relation, tail = _facts(store)
+    tail = node[tail]
+    entities = np.flatnonzero(~literal).astype(np.int32)
+    backwards = ~literal[tail]
+    source = np.concatenate([entities, head, tail[backwards]])
+    label = np.concatenate([np.zeros_like(entities), 2 * relation, 2 * relation[backwards] + 1])
+    target = np.concatenate([entities, tail, head[backwards]])
+    order = np.lexsort((target, label, source))
+    source, label, target = source[order], label[order], target[order]
+    if len(source):  # two spellings of one date can make a fact appear twice
+        keep = np.ones(len(source), np.bool_)
+        keep[1:] = (source[1:] != source[:-1]) | (label[1:] != label[:-1]) | (target[1:] != target[:-1])
+        source, label, target = source[keep], label[keep], target[keep]
+    offsets = np.zeros(len(ids) + 1, np.int64)
+    np.cumsum(np.bincount(source, minlength=len(ids)), out=offsets[1:])
+    arrays: dict[str, npt.NDArray[Any]] = {
+        "edge_offsets": offsets,
+        "edge_relation": label.astype(np.int32),
+        "edge_tail": target.astype(np.int32),
+    }
+    arrays["id_bytes"], arrays["id_offsets"] = _pack(ids)
+    arrays |= _hash_index(ids, node)
+    arrays |= _names(store, len(ids))
+    relations = [
+        (id, label)
+        for id, label in store.rows(
+            "SELECT r.id, coalesce(nullif(r.label, ''), (SELECT n.text FROM entity e JOIN name n"
+            " ON n.entity = e.number AND n.position = 0 WHERE e.id = r.id)) FROM relation r ORDER BY r.number"
+        )
+    ]
+    return arrays, relations
+
+
+def _canonical_nodes(ids: list[str]) -> IntArray:
+    """For each entity number the node that stands for it: itself, or the first spelling of the same literal."""
+    node = np.arange(len(ids), dtype=np.int32)
+    first: dict[str, int] = {}
+    for number, id in enumerate(ids):
+        if is_literal(id):
+            node[number] = first.setdefault(canonical_id(id), number)
+    return node
+
+
+def _facts(store: Store) -> tuple[IntArray, IntArray, IntArray]:
+    [[count]] = store.rows("SELECT count(*) FROM fact")
+    flat = np.fromiter(
+        (value for row in store.stream("SELECT head, relation, tail FROM fact") for value in row),
+        np.int32,
+        3 * count,
+    )
+    table = flat.reshape(count, 3)
+    return table[:, 0], table[:, 1], table[:, 2]
+
+
+def _names(store: Store, entities: int) -> dict[str, npt.NDArray[Any]]:
+    texts = []
+    counts = np.zeros(entities + 1, np.int64)
+    for number, text in store.stream("SELECT entity, text FROM name ORDER BY entity, position"):
+        counts[number + 1] += 1
+        texts.append(text)
+    packed, offsets = _pack(texts)
+    return {"name_first": np.cumsum(counts), "name_bytes": packed, "name_offsets": offsets}
+
+
+def _hash_index(ids: list[str], node: IntArray) -> dict[str, npt.NDArray[Any]]:
+    numbers = np.flatnonzero(node == np.arange(len(ids))).astype(np.int32)
+    hashes = np.fromiter((_hash(canonical_id(ids[number])) for number in numbers), np.uint64, len(numbers))
+    order = np.argsort(hashes, kind="stable")
+    return {"id_hash": hashes[order], "id_hash_number": numbers[order]}
+
+
+def _pack(texts: Iterable[str]) -> tuple[npt.NDArray[np.uint8], LongArray]:
+    encoded = [text.encode() for text in texts]
+    offsets = np.zeros(len(encoded) + 1, np.int64)
+    np.cumsum([len(item) for item in encoded], out=offsets[1:])
+    return np.frombuffer(b"".join(encoded), np.uint8), offsets
+
+
+def _text(packed: npt.NDArray[np.uint8], offsets: LongArray, k: int) -> str:
+    return packed[offsets[k] : offsets[k + 1]].tobytes().decode()
+
+
+def _hash(text: str) -> np.uint64:
+    return np.uint64(int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little"))

@@ -1,0 +1,272 @@
+"""From what a person wants changed to the changes of the journal.
+
+A fact is given by ids or by names: `Q76 P569 2013-03-21`, `Barack Obama date of birth 21 March 2013`,
+`Barack Obama | date of birth | 21 March 2013`. Whatever cannot be done (an unknown id, a duplicate, a self-loop, a
+malformed date) is refused with a remedy before anything is touched.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from kglm.errors import GraphError, KglmError, LiteralError, UnknownIdError
+from kglm.kg.ids import REFLEXIVE, REVERSE, is_entity_id, is_item_id, is_relation_id
+from kglm.kg.journal import Change, removal, stored_forms
+from kglm.kg.literals import canonical_literal, is_date, is_literal, literal_from_text
+from kglm.kg.store import FactRow, Found
+
+if TYPE_CHECKING:
+    from kglm.kg.graph import KnowledgeGraph
+
+
+class FactEdit(NamedTuple):
+    """Add or remove a fact, or make it the only one of its head and relation (`set`)."""
+
+    action: Literal["add", "remove", "set"]
+    head: str
+    relation: str
+    tail: str
+
+
+class NewEntity(NamedTuple):
+    """An entity that the graph does not hold yet; the first name is its label."""
+
+    id: str
+    names: tuple[str, ...]
+
+
+def plan(graph: KnowledgeGraph, edit: FactEdit | NewEntity) -> list[Change]:
+    """The changes that carry out `edit` on the graph as it is; nothing is changed here."""
+    if isinstance(edit, NewEntity):
+        return [_creation(graph, edit)]
+    relation = resolve_relation(graph, edit.relation)
+    head, tail = edit.head, edit.tail
+    if relation.startswith(REVERSE):
+        relation, head, tail = relation.removeprefix(REVERSE), tail, head
+    head = resolve_entity(graph, head)
+    tail = resolve_tail(graph, relation, tail)
+    if head == tail:
+        raise GraphError(f"a fact from {head} to itself", remedy="give two different entities")
+    wanted = FactRow(head, relation, tail)
+    return {"add": _addition, "remove": _removal, "set": _setting}[edit.action](graph, wanted)
+
+
+def _addition(graph: KnowledgeGraph, fact: FactRow) -> list[Change]:
+    if _holds(graph, fact):
+        raise GraphError(f"the fact {_show(graph, fact)} is there already", remedy="nothing was changed")
+    return [Change("add", *fact)]
+
+
+def _removal(graph: KnowledgeGraph, fact: FactRow) -> list[Change]:
+    if not _holds(graph, fact):
+        raise GraphError(
+            f"there is no fact {_show(graph, fact)}",
+            remedy=f"see the facts with: kglm kg show KG {fact.head}",
+        )
+    forms = stored_forms(graph.store, fact) or [fact]
+    return [change for form in forms for change in removal(graph.store, form)]
+
+
+def _setting(graph: KnowledgeGraph, fact: FactRow) -> list[Change]:
+    head, relation = graph.number(fact.head), graph.find_relation(fact.relation)
+    tails = [] if relation is None else [graph.id(int(tail)) for tail in graph.tails(head, relation)]
+    if tails == [fact.tail]:
+        raise GraphError(f"{_show(graph, fact)} is already the only such fact", remedy="nothing was changed")
+    changes = [
+        change
+        for tail in tails
+        if tail != fact.tail
+        for change in _removal(graph, FactRow(fact.head, fact.relation, tail))
+    ]
+    return changes if fact.tail in tails else [*changes, Change("add", *fact)]
+
+
+def _creation(graph: KnowledgeGraph, edit: NewEntity) -> Change:
+    names = tuple(dict.fromkeys(name.strip() for name in edit.names if name.strip()))
+    if not is_item_id(edit.id):
+        raise GraphError(f"{edit.id!r} is not an entity id", remedy="use Q123, or Q_something for one of your own")
+    if edit.id in graph:
+        raise GraphError(f"the entity {edit.id} is there already", remedy="use it as it is")
+    if not names:
+        raise GraphError(f"the new entity {edit.id} has no name", remedy='write "ID=LABEL|ALIAS|…"')
+    return Change("create", edit.id, names=names)
+
+
+def _holds(graph: KnowledgeGraph, fact: FactRow) -> bool:
+    relation, tail = graph.find_relation(fact.relation), graph.find(fact.tail)
+    if relation is None or tail is None:
+        return False
+    return graph.overlay.has_fact(graph.number(fact.head), relation, tail)
+
+
+def _show(graph: KnowledgeGraph, fact: FactRow) -> str:
+    tail = graph.find(fact.tail)
+    shown = fact.tail if tail is None else f"{graph.label(tail)} ({fact.tail})"
+    return f"{graph.label(graph.number(fact.head))} —{graph.relation_name(fact.relation)}→ {shown}"
+
+
+# Names and ids
+
+
+def resolve_entity(graph: KnowledgeGraph, text: str) -> str:
+    """The id of an entity given by id or by name; a name that several share is refused with a list of them."""
+    text = text.strip()
+    if is_entity_id(text):
+        if is_literal(text):
+            raise GraphError(f"{text!r} is a date or quantity", remedy="a fact starts from an entity")
+        return graph.id(graph.number(text))
+    found = [hit for hit in graph.search(text, 50) if hit.match.casefold() == text.casefold()]
+    found += _created_with_name(graph, text)
+    exact = [hit for hit in found if hit.label == text] or [hit for hit in found if hit.match == text] or found
+    if len(exact) == 1:
+        return exact[0].id
+    if exact:
+        choices = ", ".join(
+            f"{hit.id} ({hit.label}{', ' + hit.description if hit.description else ''})" for hit in exact[:5]
+        )
+        raise GraphError(f"{len(exact)} entities are called {text!r}", remedy=f"use an id: {choices}")
+    close = ", ".join(f"{hit.id} ({hit.label})" for hit in graph.search(text, 3))
+    raise UnknownIdError(
+        f"no entity called {text!r}",
+        place=graph.store.path,
+        remedy=f"did you mean {close}?" if close else "look for it with: kglm kg find KG TEXT",
+    )
+
+
+def _created_with_name(graph: KnowledgeGraph, text: str) -> list[Found]:
+    """Entities of this session's edits are not in the store's index yet."""
+    overlay = graph.overlay
+    return [
+        Found(graph.id(number), names[0], text, 0, None)
+        for number, names in overlay.names.items()
+        if text in names and not graph.store.rows("SELECT 1 FROM entity WHERE id = ?", (graph.id(number),))
+    ]
+
+
+def resolve_relation(graph: KnowledgeGraph, text: str) -> str:
+    """The id of a relation given by id (`P26`, `R:P26`, `P54:P413`) or by name."""
+    text = text.strip()
+    plain = text.removeprefix(REVERSE)
+    if text == REFLEXIVE:
+        raise GraphError("the reflexive relation is derived", remedy="it cannot be edited")
+    if is_relation_id(plain):
+        if graph.find_relation(plain) is None and plain not in graph:
+            raise UnknownIdError(
+                f"no relation {plain!r}",
+                place=graph.store.path,
+                remedy="see the relations of an entity: kglm kg show",
+            )
+        return text
+    names = relation_names(graph)
+    if plain.casefold() in names:
+        return (REVERSE if text != plain else "") + names[plain.casefold()]
+    close = difflib.get_close_matches(plain.casefold(), names, 3)
+    hint = ", ".join(f"{names[name]} ({name})" for name in close)
+    raise UnknownIdError(
+        f"no relation called {text!r}",
+        place=graph.store.path,
+        remedy=f"did you mean {hint}?" if hint else None,
+    )
+
+
+def relation_names(graph: KnowledgeGraph) -> dict[str, str]:
+    """Case-folded names of the stored relations, labels before aliases, to their ids."""
+    names: dict[str, str] = {}
+    for index in range(2, graph.relation_count, 2):
+        names.setdefault(graph.relation_label(index).casefold(), graph.relation_id(index))
+    for index in range(2, graph.relation_count, 2):
+        if (entity := graph.find(graph.relation_id(index))) is not None:
+            for name in graph.names(entity):
+                names.setdefault(name.casefold(), graph.relation_id(index))
+    return names
+
+
+def resolve_tail(graph: KnowledgeGraph, relation: str, text: str) -> str:
+    """The id of a tail: an entity by id or name, or a date or quantity as one writes it.
+
+    What a text like "1984" means depends on what the relation's other tails are.
+    """
+    text = text.strip()
+    if is_literal(text):
+        return _as_stored(graph, canonical_literal(text))
+    if is_item_id(text):
+        return graph.id(graph.number(text))
+    kind = literal_kind(graph, relation)
+    if kind is None:
+        try:
+            return resolve_entity(graph, text)
+        except UnknownIdError as unknown:
+            literal = literal_from_text(text)
+            if literal is None:
+                raise unknown
+            return _as_stored(graph, literal)
+    literal = literal_from_text(text, prefer=kind)
+    return resolve_entity(graph, text) if literal is None else _as_stored(graph, literal)
+
+
+def _as_stored(graph: KnowledgeGraph, literal: str) -> str:
+    """The spelling that the graph already has for this date or quantity."""
+    number = graph.find(literal)
+    return literal if number is None else graph.id(number)
+
+
+def literal_kind(graph: KnowledgeGraph, relation: str) -> Literal["date", "quantity"] | None:
+    """What most tails of a relation are: dates, quantities, or (None) entities."""
+    rows = graph.store.rows(
+        "SELECT t.id FROM relation r JOIN fact f ON f.relation = r.number JOIN entity t ON t.number = f.tail"
+        " WHERE r.id = ? LIMIT 100",
+        (relation,),
+    )
+    kinds = Counter("entity" if not is_literal(id) else "date" if is_date(id) else "quantity" for [id] in rows)
+    match kinds.most_common(1):
+        case [("date", _)]:
+            return "date"
+        case [("quantity", _)]:
+            return "quantity"
+        case _:
+            return None
+
+
+def parse_fact(graph: KnowledgeGraph, text: str) -> tuple[str, str, str]:
+    """Split `HEAD RELATION TAIL` where each part is an id or a name of several words. Returns ids."""
+    for separator in ("|", "\t"):
+        if separator in text:
+            parts = [part.strip() for part in text.split(separator)]
+            if len(parts) != 3 or not all(parts):
+                raise GraphError(f"{text!r} has {len(parts)} parts", remedy="write HEAD | RELATION | TAIL")
+            return _resolved(graph, *parts)
+    words = text.split()
+    if len(words) == 3:
+        return _resolved(graph, *words)
+    names = relation_names(graph)
+    readings: dict[tuple[str, str, str], None] = {}
+    problem: KglmError | None = None
+    for i in range(1, len(words) - 1):
+        for j in range(i + 1, len(words)):
+            relation = " ".join(words[i:j])
+            if not (relation.casefold() in names or is_relation_id(relation.removeprefix(REVERSE))):
+                continue
+            try:
+                reading = _resolved(graph, " ".join(words[:i]), relation, " ".join(words[j:]))
+            except (GraphError, LiteralError) as error:
+                problem = problem or error
+            else:
+                readings[reading] = None
+    if len(readings) == 1:
+        return next(iter(readings))
+    if readings:
+        raise GraphError(
+            f"{text!r} can be read in {len(readings)} ways", remedy="write HEAD | RELATION | TAIL, or use ids"
+        )
+    if problem is not None:
+        raise problem
+    raise GraphError(f"no relation is named in {text!r}", remedy="write HEAD | RELATION | TAIL, by ids or names")
+
+
+def _resolved(graph: KnowledgeGraph, head: str, relation: str, tail: str) -> tuple[str, str, str]:
+    relation = resolve_relation(graph, relation)
+    if relation.startswith(REVERSE):  # said from the tail's side: the fact itself runs the other way
+        relation, head, tail = relation.removeprefix(REVERSE), tail, head
+    return resolve_entity(graph, head), relation, resolve_tail(graph, relation, tail)

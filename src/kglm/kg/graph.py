@@ -1,0 +1,271 @@
+"""The knowledge graph as the rest of the system sees it: nodes by number, edges as array slices, edits at once.
+
+graph = KnowledgeGraph.open("world.kg")
+obama = graph.number("Q76")
+for relation, tail in zip(*graph.edges(obama)):
+    print(graph.relation_label(relation), graph.label(tail))
+graph.set("Q76", "P569", "2013-03-21")     # in memory and on disk, before this returns
+graph.undo()
+
+draft = graph.fork()                       # edits that are never written
+draft.add("Q76", "P26", "Q6294")
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kglm.errors import GraphError, UnknownIdError
+from kglm.kg import journal
+from kglm.kg.compiled import IntArray, LongArray, open_compiled
+from kglm.kg.edits import FactEdit, NewEntity, plan
+from kglm.kg.ids import REVERSE
+from kglm.kg.journal import Change
+from kglm.kg.literals import is_literal, render_literal
+from kglm.kg.overlay import Edges, Overlay
+from kglm.kg.store import Found, Store
+
+JOURNAL_LIMIT = 1000
+"""Edits replayed on top of older arrays when a graph is opened; beyond, the arrays are built anew."""
+
+
+class RaggedEdges(NamedTuple):
+    """The edges of several nodes in one piece: those of the i-th are offsets[i] : offsets[i + 1]."""
+
+    offsets: LongArray
+    relation: IntArray
+    tail: IntArray
+
+
+class KnowledgeGraph:
+    """Facts, names and edits. Reading never touches the disk but for pages of the mapped arrays."""
+
+    def __init__(self, store: Store, overlay: Overlay, generation: int, *, durable: bool) -> None:
+        self.store = store
+        self.overlay = overlay
+        self.generation = generation
+        """The latest edit of the store that is in here."""
+        self.durable = durable
+        """Whether edits are written to the store; a fork's are not."""
+        self._history: list[list[Change]] = []
+        self.unit_names: Callable[[str], Sequence[str]] = lru_cache(4096)(self._unit_names)
+
+    @classmethod
+    def open(cls, path: str | Path, *, writable: bool = False) -> KnowledgeGraph:
+        """Open a graph file made by `kglm kg import`."""
+        store = Store.open(path, writable=writable)
+        base = open_compiled(store, journal_limit=JOURNAL_LIMIT)
+        graph = cls(store, Overlay(base), base.generation, durable=writable)
+        graph.refresh()
+        return graph
+
+    def refresh(self) -> None:
+        """Take in what other processes have edited since."""
+        with self.store.snapshot():
+            changes = journal.changes_since(self.store, self.generation)
+            generation = self.store.generation
+        self.overlay.apply(changes)
+        self.generation = generation
+
+    def fork(self) -> KnowledgeGraph:
+        """A graph for trying things out: its edits stay in memory, this graph does not see them."""
+        return KnowledgeGraph(self.store, self.overlay.copy(), self.generation, durable=False)
+
+    def close(self) -> None:
+        self.store.close()
+
+    def __enter__(self) -> KnowledgeGraph:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"KnowledgeGraph({str(self.store.path)!r}, {len(self)} entities)"
+
+    @property
+    def hash(self) -> str:
+        """Tells two graphs apart: the import and every edit since."""
+        digest = hashlib.blake2b(self.store.identity.encode(), digest_size=16)
+        for change in journal.changes_since(self.store, 0)[:] if self.generation else ():
+            digest.update(repr(change).encode())
+        for changes in self._history if not self.durable else ():
+            digest.update(repr(changes).encode())
+        return digest.hexdigest()
+
+    # Nodes
+
+    def __len__(self) -> int:
+        """How many nodes there are, literals included: numbers are below this."""
+        return len(self.overlay)
+
+    def __contains__(self, id: str) -> bool:
+        return self.overlay.number(id) is not None
+
+    def find(self, id: str) -> int | None:
+        """The number of an id, or None. Any spelling of a date or quantity finds it."""
+        return self.overlay.number(id)
+
+    def number(self, id: str) -> int:
+        number = self.find(id)
+        if number is None:
+            raise UnknownIdError(
+                f"no entity {id!r}", place=self.store.path, remedy="look for it with: kglm kg find KG TEXT"
+            )
+        return number
+
+    def id(self, number: int) -> str:
+        return self.overlay.id(number)
+
+    def names(self, number: int) -> Sequence[str]:
+        """The stored label and aliases; a literal has none."""
+        base = self.overlay.base
+        return base.names(number) if number < len(base) else self.overlay.names.get(number, ())
+
+    def aliases(self, number: int) -> Sequence[str]:
+        """The ways to say an entity, label first; for a date or quantity, its renderings."""
+        id = self.id(number)
+        return render_literal(id, self.unit_names) if is_literal(id) else self.names(number)
+
+    def label(self, number: int) -> str:
+        """A name to show: the label, a literal's first rendering, or the id."""
+        names = self.aliases(number)
+        return names[0] if names else self.id(number)
+
+    def search(self, text: str, limit: int = 20) -> list[Found]:
+        """Entities by name, in the store."""
+        return self.store.search(text, limit)
+
+    def _unit_names(self, unit: str) -> Sequence[str]:
+        number = self.find(unit)
+        return () if number is None else tuple(self.names(number))
+
+    # Relations. An index is 2 × the stored relation's number, + 1 for its reverse; 0 is reflexive.
+
+    @property
+    def relation_count(self) -> int:
+        """Relation indices are below this."""
+        return 2 * len(self.overlay.relations)
+
+    def find_relation(self, id: str) -> int | None:
+        number = self.overlay.relation_numbers.get(id.removeprefix(REVERSE))
+        return None if number is None else 2 * number + id.startswith(REVERSE)
+
+    def relation_id(self, index: int) -> str:
+        id = self.overlay.relations[index >> 1]
+        return REVERSE + id if index & 1 else id
+
+    def relation_label(self, index: int) -> str:
+        """The English name of a relation; a reversed one has the same name with an arrow back."""
+        label = self.relation_name(self.overlay.relations[index >> 1])
+        return f"← {label}" if index & 1 else label
+
+    def relation_name(self, id: str) -> str:
+        """The name of a stored relation; of a qualifier, both parts: `member of sports team: position`."""
+        number = self.overlay.relation_numbers.get(id)
+        stored = self.overlay.base.relations
+        if number is not None and number < len(stored) and (label := stored[number][1]):
+            return label
+        if ":" in id:
+            return ": ".join(self.relation_name(part) for part in id.split(":"))
+        entity = self.find(id)
+        names = () if entity is None else self.names(entity)
+        return names[0] if names else id
+
+    # Edges
+
+    def edges(self, number: int) -> Edges:
+        """All edges of a node: reflexive, forward and reverse; sorted by (relation, tail)."""
+        return self.overlay.edges(number)
+
+    def edges_of(self, numbers: npt.ArrayLike) -> RaggedEdges:
+        """All edges of many nodes at once."""
+        nodes = np.asarray(numbers, np.int64)
+        overlay, base = self.overlay, self.overlay.base
+        if any(int(node) in overlay.touched for node in nodes) or (nodes >= len(base)).any():
+            return _concatenated([overlay.edges(int(node)) for node in nodes])
+        starts = base.edge_offsets[nodes]
+        lengths = base.edge_offsets[nodes + 1] - starts
+        offsets = np.zeros(len(nodes) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        places = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
+        return RaggedEdges(offsets, base.edge_relation[places], base.edge_tail[places])
+
+    def tails(self, head: int, relation: int) -> IntArray:
+        """The tails e of all (head, relation, e), in order."""
+        edges = self.edges(head)
+        start, end = np.searchsorted(edges.relation, [relation, relation + 1])
+        return edges.tail[start:end]
+
+    # Edits
+
+    def add(self, head: str, relation: str, tail: str) -> list[Change]:
+        """Add a fact, at once and (unless this is a fork) durably."""
+        return self.edit([FactEdit("add", head, relation, tail)])
+
+    def remove(self, head: str, relation: str, tail: str) -> list[Change]:
+        return self.edit([FactEdit("remove", head, relation, tail)])
+
+    def set(self, head: str, relation: str, tail: str) -> list[Change]:
+        """Make (head, relation, tail) the only fact of that head and relation."""
+        return self.edit([FactEdit("set", head, relation, tail)])
+
+    def edit(self, edits: Sequence[FactEdit | NewEntity]) -> list[Change]:
+        """Several edits as one: all happen or none, and one `undo` takes all back. Returns what changed."""
+        while True:
+            draft = self.fork()
+            changes: list[Change] = []
+            for edit in edits:
+                step = plan(draft, edit)
+                draft.overlay.apply(step)
+                changes += step
+            if self._commit(changes, draft.overlay):
+                return changes
+
+    def undo(self) -> list[Change]:
+        """Take back the latest edit that is not yet undone."""
+        while True:
+            if self.durable:
+                number, changes = journal.last_edit(self.store)
+            elif self._history:
+                number, last = 0, self._history[-1]
+                changes = [inverse for change in reversed(last) if (inverse := change.inverse())]
+            else:
+                raise GraphError("there is no edit to undo", place=self.store.path)
+            overlay = self.overlay.copy()
+            overlay.apply(changes)
+            if self._commit(changes, overlay, undoes=number):
+                return changes
+
+    def _commit(self, changes: list[Change], overlay: Overlay, undoes: int | None = None) -> bool:
+        """Store first, memory second. False when another process was quicker: plan again on what it left."""
+        if self.durable:
+            try:
+                self.generation = journal.apply(self.store, changes, expected=self.generation, undoes=undoes)
+            except journal.Conflict:
+                self.refresh()
+                return False
+        elif undoes is None:
+            self._history.append(changes)
+        else:
+            self._history.pop()
+        self.overlay = overlay
+        return True
+
+
+def _concatenated(pieces: list[Edges]) -> RaggedEdges:
+    offsets = np.zeros(len(pieces) + 1, np.int64)
+    np.cumsum([len(edges.tail) for edges in pieces], out=offsets[1:])
+    empty = [np.zeros(0, np.int32)]
+    return RaggedEdges(
+        offsets,
+        np.concatenate([edges.relation for edges in pieces] or empty),
+        np.concatenate([edges.tail for edges in pieces] or empty),
+    )

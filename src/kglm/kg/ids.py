@@ -1,0 +1,62 @@
+"""Names of entities and relations, as Linked WikiText-2 and Wikidata write them.
+
+Entities:  `Q76` item, `P31` property, `T::11::+1961-08-04T00:00:00Z` date, `V::27.0000::1` quantity.
+           A graph of one's own uses `Q_anything` and `P_anything` (no blanks).
+Relations: `P569`; `P54:P413` (a qualifier of a statement); `R:P…` the same read from tail to head;
+           `@@REFLEXIVE@@` an entity to itself; `@@NEW@@` stands in documents for "no relation".
+"""
+
+from __future__ import annotations
+
+import re
+
+from kglm.errors import DataError
+
+REFLEXIVE = "@@REFLEXIVE@@"
+NEW = "@@NEW@@"
+REVERSE = "R:"
+WIKIDATA_ENTITY = "http://www.wikidata.org/entity/"
+
+_PROPERTY = r"P(?:\d+|_[^\s:]+)"
+_ENTITY = re.compile(r"(?:[QP](?:\d+|_\S+)|T::\d+::\S+|V::\S+::\S+)\Z")
+_ITEM = re.compile(r"[QP](?:\d+|_\S+)\Z")
+_RELATION = re.compile(rf"{_PROPERTY}(?::{_PROPERTY})?\Z")
+
+
+def is_entity_id(text: str) -> bool:
+    """Whether `text` has the form of an entity id: an item, a property, a date or a quantity."""
+    return _ENTITY.match(text) is not None
+
+
+def is_item_id(text: str) -> bool:
+    """Whether `text` is an item or property id, not a literal."""
+    return _ITEM.match(text) is not None
+
+
+def is_relation_id(text: str) -> bool:
+    """Whether `text` names a stored relation, `P…` or `P…:P…`; reverse and reflexive ones are derived."""
+    return _RELATION.match(text) is not None
+
+
+def is_document_relation(text: str) -> bool:
+    """Whether `text` may stand in an annotation: stored, reversed, reflexive or new."""
+    return text in (REFLEXIVE, NEW) or is_relation_id(text.removeprefix(REVERSE))
+
+
+def mint(name: str, letter: str) -> str:
+    """An id for something that has only a name: `mint("Acme Corp.", "Q")` is `Q_Acme_Corp.`."""
+    slug = "_".join(name.split())
+    if not slug:
+        raise DataError("an empty name", remedy="give every entity and relation a name or an id")
+    return f"{letter}_{slug.replace(':', '_') if letter == 'P' else slug}"
+
+
+def normalise_title(title: str) -> str:
+    """A Wikipedia title as its address has it: blanks to underscores, first letter upper case, rest as it is.
+
+    >>> normalise_title("iPod Touch")
+    'IPod_Touch'
+    """
+    joined = "_".join(title.replace("_", " ").split())
+    first = joined[:1].upper()
+    return (first if len(first) == 1 else joined[:1]) + joined[1:]

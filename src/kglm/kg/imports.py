@@ -1,0 +1,236 @@
+"""From files in any supported format to a graph: `kglm kg import SOURCE… --to KG`.
+
+Formats are told by content. Line-based ones are cut into blocks that several processes parse at once; the order of
+blocks, not of processes, decides the result, so it is the same for any number of workers, and for a run that was
+killed and started again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from kglm.errors import DataError, KglmError
+from kglm.files import Block, open_binary, read_blocks, reading
+from kglm.kg.authors import read_authors
+from kglm.kg.compiled import compile_store
+from kglm.kg.kgtk import REQUIRED as KGTK_COLUMNS
+from kglm.kg.kgtk import parse_kgtk
+from kglm.kg.ntriples import parse_ntriples
+from kglm.kg.records import Batch, ImportOptions, Source
+from kglm.kg.staging import Staging
+from kglm.kg.store import Store
+from kglm.kg.tables import parse_facts, parse_jsonl, parse_redirects, parse_relations
+from kglm.kg.wikidata import parse_dump
+from kglm.parallel import available_cores, ordered_map
+from kglm.progress import progress
+from kglm.text.document import read_documents
+
+BLOCK_BYTES = 4 << 20
+PARALLEL_FROM = 24 << 20
+"""Unpacked bytes from which a source is parsed by several processes; below, starting them costs more."""
+PROBLEMS_SHOWN = 10
+
+Parser = Callable[[bytes, int, Source], Batch]
+PARSERS: dict[str, Parser] = {
+    "wikidata": parse_dump,
+    "kgtk": parse_kgtk,
+    "ntriples": parse_ntriples,
+    "facts": parse_facts,
+    "jsonl": parse_jsonl,
+    "relations": parse_relations,
+    "redirects": parse_redirects,
+}
+AUTHORS = "authors"
+FORMATS = (*PARSERS, AUTHORS)
+
+
+@dataclass(slots=True)
+class ImportReport:
+    """What an import did."""
+
+    facts: int
+    entities: int
+    aliases: int
+    relations: int
+    duplicates: int
+    skipped: dict[str, int]
+    seconds: float
+    problems: list[str] = field(default_factory=list)
+    """The first lines that could not be read, each with its place."""
+    resumed: bool = False
+
+
+def import_graph(
+    sources: Sequence[str | Path],
+    to: str | Path,
+    *,
+    entities: Sequence[str | Path] = (),
+    relations: Sequence[str | Path] = (),
+    redirects: Sequence[str | Path] = (),
+    near: Sequence[str | Path] = (),
+    hops: int = 2,
+    format: str | None = None,
+    options: ImportOptions | None = None,
+    workers: int | None = None,
+    replace: bool = False,
+) -> ImportReport:
+    """Build the graph file `to`. It appears when everything has been read; until then it is `to`.partial."""
+    started = time.monotonic()
+    options = options or ImportOptions()
+    target = Path(to)
+    if target.exists() and (not replace or target.is_dir()):
+        raise KglmError(
+            "is a directory" if target.is_dir() else "exists already",
+            place=target,
+            remedy="choose another name" if target.is_dir() else "choose another name, or say --replace",
+        )
+    jobs = [describe_source(path, options, format) for path in sources]
+    jobs += [describe_source(path, options, "jsonl") for path in entities]
+    jobs += [describe_source(path, options, "relations") for path in relations]
+    jobs += [describe_source(path, options, "redirects") for path in redirects]
+    if not jobs:
+        raise KglmError("nothing to import", remedy="name at least one source")
+    seeds = _mentioned(near) if near else None
+    staging = Staging(target, {"version": 1, "sources": [_fingerprint(job) for job in jobs]})
+    try:
+        for number, job in enumerate(jobs):
+            _stage(staging, number, job, workers or available_cores())
+        skipped = dict(staging.skipped())
+        problems = [f"{jobs[n].path}, line {line}: {what}" for n, line, what in staging.problems(PROBLEMS_SHOWN)]
+        if not staging.fact_count():
+            staging.discard()
+            hint = problems[0] if problems else "; ".join(f"{count} × {what}" for what, count in skipped.items())
+            raise DataError("no fact found in the sources", place=target, remedy=f"first problem: {hint or 'empty'}")
+        with progress("writing the graph", None, "steps"):
+            duplicates = staging.finish(language=options.language, near=seeds, hops=hops)
+    finally:
+        staging.close()
+    with Store.open(target) as store:
+        compile_store(store)
+        counts = store.counts()
+    return ImportReport(
+        **counts,
+        duplicates=duplicates,
+        skipped=skipped,
+        seconds=round(time.monotonic() - started, 3),
+        problems=problems,
+        resumed=staging.resumed,
+    )
+
+
+def describe_source(path: str | Path, options: ImportOptions, format: str | None = None) -> Source:
+    """Find out what a file is, by its first lines."""
+    if format is not None and format not in FORMATS:
+        raise KglmError(f"unknown format {format!r}", remedy=f"use one of {', '.join(FORMATS)}")
+    with reading(path), open_binary(path) as stream:
+        start = stream.read(1 << 16)
+    if not start.strip():
+        raise DataError("is empty", place=path, remedy="name a file with facts")
+    first = start.lstrip().split(b"\n", 1)[0].rstrip(b"\r")
+    columns = tuple(first.decode("utf-8", "replace").split("\t"))
+    if format is None:
+        format = _sniff(start, first, columns)
+    if format is None:
+        raise DataError(
+            "is in no format that is known here",
+            place=path,
+            remedy=f"say which with --format: {', '.join(FORMATS)}",
+        )
+    if format == "kgtk" and not set(KGTK_COLUMNS) <= set(columns):
+        raise DataError(f"has no columns {', '.join(KGTK_COLUMNS)}", place=f"{path}, line 1")
+    return Source(str(path), format, options, columns if format == "kgtk" else ())
+
+
+def _sniff(start: bytes, first: bytes, columns: tuple[str, ...]) -> str | None:
+    if start[:1] == b"\x80" or start[:2] in (b"(d", b"cc"):
+        return AUTHORS
+    if set(KGTK_COLUMNS) <= set(columns):
+        return "kgtk"
+    if first.startswith((b"<", b"_:")):
+        return "ntriples"
+    if first.startswith(b"["):
+        return "wikidata"
+    if first.startswith(b"{"):
+        return "wikidata" if b'"claims"' in start or b'"labels"' in start else "jsonl"
+    return "facts" if len(columns) in (3, 4) else None
+
+
+def _fingerprint(source: Source) -> dict[str, object]:
+    """What must be the same for a killed import to be continued."""
+    stat = Path(source.path).stat()
+    options = source.options
+    return {
+        "path": str(Path(source.path).absolute()),
+        "size": stat.st_size,
+        "modified": stat.st_mtime_ns,
+        "format": source.format,
+        "options": [options.language, options.mint_ids, options.iso_years],
+    }
+
+
+def _mentioned(documents: Sequence[str | Path]) -> set[str]:
+    """The entities of a corpus: mentioned, or parents of what is mentioned."""
+    ids: set[str] = set()
+    for path in documents:
+        for document in read_documents(path):
+            for mention in document.mentions:
+                ids.add(mention.id)
+                ids.update(mention.parents)
+    if not ids:
+        raise DataError("mention no entity", place=", ".join(map(str, documents)), remedy="annotate them first")
+    return ids
+
+
+def _stage(staging: Staging, number: int, source: Source, workers: int) -> None:
+    offset, line, done = staging.progress(number)
+    if done:
+        return
+    if source.format == AUTHORS:
+        _stage_authors(staging, number, source)
+        return
+    size = Path(source.path).stat().st_size
+    blocks = _Positions(read_blocks(source.path, BLOCK_BYTES, offset=offset, first_line=line))
+    big = size >= PARALLEL_FROM or (_is_packed(source.path) and size >= PARALLEL_FROM // 8)
+    results = ordered_map(partial(_parse, source), blocks, workers=workers if big else 1)
+    with progress(f"reading {Path(source.path).name}", None, "B") as advance:
+        for batch in results:
+            block_end = blocks.ends.pop(0)
+            staging.add(batch, number, offset=block_end[0], line=block_end[1])
+            advance(block_end[0] - offset)
+            offset, line = block_end
+    staging.add(Batch(), number, offset=offset, line=line, done=True)
+
+
+class _Positions:
+    """Blocks on their way to the workers; remembers where each one ends."""
+
+    def __init__(self, blocks: Iterator[Block]) -> None:
+        self._blocks = blocks
+        self.ends: list[tuple[int, int]] = []
+
+    def __iter__(self) -> Iterator[Block]:
+        for block in self._blocks:
+            self.ends.append((block.next_offset, block.next_line))
+            yield block
+
+
+def _parse(source: Source, block: Block) -> Batch:
+    return PARSERS[source.format](block.data, block.first_line, source)
+
+
+def _stage_authors(staging: Staging, number: int, source: Source) -> None:
+    """A pickle is read whole; what an interrupted run had staged of it is passed over."""
+    done, _, _ = staging.progress(number)
+    count = 0
+    for count, batch in enumerate(read_authors(source), 1):
+        if count > done:
+            staging.add(batch, number, offset=count, line=1)
+    staging.add(Batch(), number, offset=count, line=1, done=True)
+
+
+def _is_packed(path: str) -> bool:
+    return Path(path).suffix in (".gz", ".bz2", ".zst")

@@ -1,0 +1,132 @@
+"""Edits in memory, on top of compiled arrays: new nodes, new relations, and the edges of the nodes touched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from kglm.errors import UnknownIdError
+from kglm.kg.compiled import CompiledGraph, IntArray, canonical_id
+from kglm.kg.ids import is_relation_id
+from kglm.kg.journal import Change
+from kglm.kg.literals import is_literal
+
+
+class Edges(NamedTuple):
+    """The edges of one node, sorted by (relation, tail)."""
+
+    relation: IntArray
+    tail: IntArray
+
+
+class Overlay:
+    """What changed since the arrays were compiled. Node and relation numbers are the store's."""
+
+    def __init__(self, base: CompiledGraph) -> None:
+        self.base = base
+        self.relations = [id for id, _ in base.relations]
+        self.relation_numbers = {id: number for number, id in enumerate(self.relations)}
+        self.ids: list[str] = []
+        self.numbers: dict[str, int] = {}
+        self.names: dict[int, tuple[str, ...]] = {}
+        self.touched: dict[int, Edges] = {}
+
+    def copy(self) -> Overlay:
+        """An overlay that can go its own way; arrays are shared, they are never written."""
+        twin = Overlay.__new__(Overlay)
+        twin.base = self.base
+        twin.relations, twin.relation_numbers = list(self.relations), dict(self.relation_numbers)
+        twin.ids, twin.numbers, twin.names = list(self.ids), dict(self.numbers), dict(self.names)
+        twin.touched = dict(self.touched)
+        return twin
+
+    def __len__(self) -> int:
+        return len(self.base) + len(self.ids)
+
+    def number(self, id: str) -> int | None:
+        id = canonical_id(id)
+        found = self.numbers.get(id)
+        return self.base.number(id) if found is None else found
+
+    def id(self, number: int) -> str:
+        beyond = number - len(self.base)
+        return self.base.id(number) if beyond < 0 else self.ids[beyond]
+
+    def edges(self, number: int) -> Edges:
+        if (edges := self.touched.get(number)) is not None:
+            return edges
+        if number >= len(self.base):
+            return _initial_edges(self.id(number), number)
+        start, end = self.base.edge_offsets[number], self.base.edge_offsets[number + 1]
+        return Edges(self.base.edge_relation[start:end], self.base.edge_tail[start:end])
+
+    def has_fact(self, head: int, relation: int, tail: int) -> bool:
+        """Whether the edge (head, relation index, tail) exists."""
+        edges = self.edges(head)
+        return _position(edges, relation, tail)[1]
+
+    def apply(self, changes: Iterable[Change]) -> None:
+        for change in changes:
+            if change.action == "create":
+                self.names[self._new_node(change.head)] = change.names
+            elif change.action in ("add", "remove"):
+                self._change_fact(change)
+
+    def _change_fact(self, change: Change) -> None:
+        head, tail = self._node(change.head), self._node(change.tail)
+        relation = 2 * self._relation(change.relation)
+        alter = _with_edge if change.action == "add" else _without_edge
+        self.touched[head] = alter(self.edges(head), relation, tail)
+        if not is_literal(change.tail):
+            self.touched[tail] = alter(self.edges(tail), relation + 1, head)
+
+    def _node(self, id: str) -> int:
+        number = self.number(id)
+        if number is not None:
+            return number
+        if not is_literal(id):
+            raise UnknownIdError(f"no entity {id!r} in the graph")
+        return self._new_node(id)
+
+    def _new_node(self, id: str) -> int:
+        number = len(self)
+        self.ids.append(id)
+        self.numbers[canonical_id(id)] = number
+        return number
+
+    def _relation(self, id: str) -> int:
+        number = self.relation_numbers.get(id)
+        if number is None:
+            if not is_relation_id(id):
+                raise UnknownIdError(f"no relation {id!r} in the graph")
+            number = self.relation_numbers[id] = len(self.relations)
+            self.relations.append(id)
+        return number
+
+
+def _initial_edges(id: str, number: int) -> Edges:
+    own = [] if is_literal(id) else [number]
+    return Edges(np.zeros(len(own), np.int32), np.array(own, np.int32))
+
+
+def _position(edges: Edges, relation: int, tail: int) -> tuple[int, bool]:
+    """Where (relation, tail) is or belongs, and whether it is there."""
+    start, end = np.searchsorted(edges.relation, [relation, relation + 1])
+    place = int(start + np.searchsorted(edges.tail[start:end], tail))
+    return place, place < end and int(edges.tail[place]) == tail
+
+
+def _with_edge(edges: Edges, relation: int, tail: int) -> Edges:
+    place, there = _position(edges, relation, tail)
+    if there:
+        return edges
+    return Edges(np.insert(edges.relation, place, np.int32(relation)), np.insert(edges.tail, place, np.int32(tail)))
+
+
+def _without_edge(edges: Edges, relation: int, tail: int) -> Edges:
+    place, there = _position(edges, relation, tail)
+    if not there:
+        return edges
+    return Edges(np.delete(edges.relation, place), np.delete(edges.tail, place))

@@ -1,0 +1,264 @@
+"""Building a graph file: records are staged as they are read, then numbered, joined and written in one go.
+
+The staging file, `KG.partial`, is an SQLite file too. Each block of input is one transaction that also records how far
+it goes, so a killed import goes on where it was. Everything that needs the whole (numbering, duplicates, joining
+qualifiers with their statements, hops) is SQL: SQLite sorts on disk, so memory stays bounded however big the
+source is. The finished graph appears under its name by a rename.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+from kglm.files import sync_directory, writing
+from kglm.kg.records import Batch
+from kglm.kg.store import create_indexes, create_schema
+
+CACHE_KIB = 96 << 10
+HUB = 1000
+"""Hops do not go backwards through an entity that more facts than this point at by one relation: through
+"human" everybody would be two hops from everybody."""
+
+_SCHEMA = """
+CREATE TABLE job(value TEXT NOT NULL);
+CREATE TABLE progress(
+    source INTEGER PRIMARY KEY, offset INTEGER NOT NULL, line INTEGER NOT NULL, done INTEGER NOT NULL);
+CREATE TABLE entity(id TEXT, description TEXT, title TEXT);
+CREATE TABLE name(id TEXT, kind INTEGER, text TEXT);
+CREATE TABLE fact(head TEXT, relation TEXT, tail TEXT, rank INTEGER, statement TEXT);
+CREATE TABLE qualifier(statement TEXT, property TEXT, value TEXT);
+CREATE TABLE relation(id TEXT, label TEXT);
+CREATE TABLE redirect(source TEXT, target TEXT);
+CREATE TABLE skipped(reason TEXT PRIMARY KEY, count INTEGER NOT NULL);
+CREATE TABLE problem(source INTEGER, line INTEGER, what TEXT);
+"""
+
+
+class Staging:
+    """The staging file of one import job."""
+
+    def __init__(self, target: Path, job: dict[str, object]) -> None:
+        self.target = target
+        self.path = target.with_name(target.name + ".partial")
+        self.resumed = False
+        text = json.dumps(job, sort_keys=True)
+        with writing(self.path):
+            if self.path.exists() and not self._is_same_job(text):
+                self.discard()
+            self.resumed = self.path.exists()
+            self._connection = self._connect()
+            if not self.resumed:
+                with self._connection:
+                    self._connection.executescript(f"BEGIN; {_SCHEMA}")
+                    self._connection.execute("INSERT INTO job VALUES (?)", (text,))
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self.path, isolation_level="IMMEDIATE")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+        return connection
+
+    def _is_same_job(self, text: str) -> bool:
+        connection = sqlite3.connect(self.path)
+        try:
+            return connection.execute("SELECT value FROM job").fetchall() == [(text,)]
+        except sqlite3.DatabaseError:
+            return False
+        finally:
+            connection.close()
+
+    def discard(self) -> None:
+        """Forget everything staged."""
+        for suffix in ("", "-wal", "-shm", "-journal"):
+            Path(f"{self.path}{suffix}").unlink(missing_ok=True)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    # Staging
+
+    def progress(self, source: int) -> tuple[int, int, bool]:
+        """Offset and line where reading goes on, and whether the source is done."""
+        row = self._connection.execute("SELECT offset, line, done FROM progress WHERE source = ?", (source,)).fetchone()
+        return (row[0], row[1], bool(row[2])) if row else (0, 1, False)
+
+    def add(self, batch: Batch, source: int, *, offset: int, line: int, done: bool = False) -> None:
+        """Stage a batch and how far it goes, in one transaction."""
+        with writing(self.path), self._connection as connection:
+            connection.executemany("INSERT INTO entity VALUES (?, ?, ?)", batch.entities)
+            connection.executemany("INSERT INTO name VALUES (?, ?, ?)", batch.names)
+            connection.executemany("INSERT INTO fact VALUES (?, ?, ?, ?, ?)", batch.facts)
+            connection.executemany("INSERT INTO qualifier VALUES (?, ?, ?)", batch.qualifiers)
+            connection.executemany("INSERT INTO relation VALUES (?, ?)", batch.relations)
+            connection.executemany("INSERT INTO redirect VALUES (?, ?)", batch.redirects)
+            connection.executemany(
+                "INSERT INTO skipped VALUES (?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count",
+                batch.skipped.items(),
+            )
+            connection.executemany(
+                "INSERT INTO problem VALUES (?, ?, ?)",
+                [(source, number, what) for number, what in batch.problems],
+            )
+            connection.execute("INSERT OR REPLACE INTO progress VALUES (?, ?, ?, ?)", (source, offset, line, int(done)))
+
+    def skipped(self) -> Counter[str]:
+        return Counter(dict(self._connection.execute("SELECT reason, count FROM skipped ORDER BY reason")))
+
+    def problems(self, limit: int) -> list[tuple[int, int, str]]:
+        """Source, line and complaint of the first problems."""
+        return self._connection.execute(
+            "SELECT source, line, what FROM problem ORDER BY source, line LIMIT ?", (limit,)
+        ).fetchall()
+
+    def fact_count(self) -> int:
+        [count] = self._connection.execute("SELECT count(*) FROM fact").fetchone()
+        return int(count)
+
+    # Finishing
+
+    def finish(self, *, language: str, near: Iterable[str] | None = None, hops: int = 2) -> int:
+        """Write the graph under its name and drop the staging file. Returns how many facts were duplicates."""
+        new = self.target.with_name(self.target.name + ".new")
+        for leftover in (new, Path(f"{new}-journal")):
+            leftover.unlink(missing_ok=True)
+        connection = self._connection
+        with writing(self.target):
+            try:
+                connection.execute("ATTACH ? AS graph", (str(new),))
+                for setting in ("journal_mode = OFF", "synchronous = OFF", f"cache_size = -{CACHE_KIB}"):
+                    connection.execute(f"PRAGMA graph.{setting}")
+                with connection:
+                    create_schema(connection, "graph")
+                    self._collect_facts()
+                    if near is not None:
+                        self._keep_near(near, hops)
+                    self._write_entities(near is not None)
+                    duplicates = self._write_facts()
+                    create_indexes(connection, "graph")
+                    self._write_meta(language)
+                    connection.execute("DROP TABLE all_fact")
+                connection.execute("DETACH graph")
+                with new.open("rb") as stream:
+                    os.fsync(stream.fileno())
+                new.replace(self.target)
+                sync_directory(self.target.parent)
+            except BaseException:
+                connection.close()
+                new.unlink(missing_ok=True)
+                raise
+        self.close()
+        self.discard()
+        return duplicates
+
+    def _collect_facts(self) -> None:
+        """Facts, and qualifiers as facts of their own: (head, P:Q, value)."""
+        execute = self._connection.execute
+        execute("DROP TABLE IF EXISTS all_fact")
+        execute("CREATE TABLE all_fact(head TEXT, relation TEXT, tail TEXT, rank INTEGER)")
+        execute("INSERT INTO all_fact SELECT head, relation, tail, rank FROM fact")
+        execute("CREATE INDEX IF NOT EXISTS fact_statement ON fact(statement) WHERE statement IS NOT NULL")
+        execute(
+            "INSERT INTO all_fact SELECT f.head, f.relation || ':' || q.property, q.value, 0"
+            " FROM qualifier q JOIN fact f ON f.statement = q.statement"
+        )
+
+    def _keep_near(self, seeds: Iterable[str], hops: int) -> None:
+        """Drop the facts whose ends are not both within `hops` of the seeds; dates and quantities follow their head."""
+        execute = self._connection.execute
+        execute("CREATE INDEX all_fact_head ON all_fact(head)")
+        execute("CREATE INDEX all_fact_tail ON all_fact(tail)")
+        execute("CREATE TEMP TABLE near(id TEXT PRIMARY KEY, hop INTEGER) WITHOUT ROWID")
+        execute("CREATE TEMP TABLE hub(id TEXT, relation TEXT, PRIMARY KEY (id, relation)) WITHOUT ROWID")
+        execute(
+            "INSERT INTO hub SELECT tail, relation FROM all_fact GROUP BY tail, relation HAVING count(*) > ?",
+            (HUB,),
+        )
+        self._connection.executemany("INSERT OR IGNORE INTO near VALUES (?, 0)", ((seed,) for seed in seeds))
+        for hop in range(1, hops + 1):
+            execute(
+                "INSERT OR IGNORE INTO near SELECT f.tail, ?1 FROM near n JOIN all_fact f ON f.head = n.id"
+                " WHERE n.hop = ?1 - 1 AND f.tail NOT GLOB '[TV]::*'"
+                " UNION SELECT f.head, ?1 FROM near n JOIN all_fact f ON f.tail = n.id WHERE n.hop = ?1 - 1"
+                " AND NOT EXISTS (SELECT 1 FROM hub WHERE hub.id = n.id AND hub.relation = f.relation)",
+                (hop,),
+            )
+        execute(
+            "DELETE FROM all_fact WHERE head NOT IN (SELECT id FROM near)"
+            " OR (tail NOT GLOB '[TV]::*' AND tail NOT IN (SELECT id FROM near))"
+        )
+
+    def _write_entities(self, filtered: bool) -> None:
+        """Entities are numbered in the order of their ids: the same content gives the same numbers."""
+        execute = self._connection.execute
+        only_near = (
+            "WHERE id IN (SELECT id FROM near) OR id IN (SELECT substr(relation, 1, instr(relation || ':', ':') - 1)"
+            " FROM all_fact) OR id IN (SELECT substr(tail, instr(tail, '/entity/') + 8) FROM all_fact"
+            " WHERE tail GLOB 'V::*/entity/*')"
+            if filtered
+            else ""
+        )
+        execute(
+            "INSERT INTO graph.entity(number, id) SELECT row_number() OVER (ORDER BY id) - 1, id FROM"
+            f" (SELECT id FROM main.entity {only_near} UNION SELECT id FROM main.name {only_near}"
+            "  UNION SELECT head FROM all_fact UNION SELECT tail FROM all_fact)"
+        )
+        execute("CREATE INDEX IF NOT EXISTS main.entity_id ON entity(id)")
+        execute(
+            "UPDATE graph.entity SET description = found.description, title = found.title"
+            " FROM (SELECT id, max(description) AS description, max(title) AS title FROM main.entity"
+            "       WHERE description IS NOT NULL OR title IS NOT NULL GROUP BY id) AS found"
+            " WHERE graph.entity.id = found.id"
+        )
+        execute(
+            "INSERT INTO graph.name SELECT e.number, row_number() OVER (PARTITION BY e.number ORDER BY n.kind, n.first)"
+            " - 1, n.text FROM (SELECT id, text, min(kind) AS kind, min(rowid) AS first FROM main.name"
+            " GROUP BY id, text) n JOIN graph.entity e ON e.id = n.id ORDER BY e.number"
+        )
+        execute(
+            "INSERT INTO graph.relation SELECT row_number() OVER (ORDER BY id), id,"
+            " (SELECT label FROM main.relation r WHERE r.id = known.id AND label <> '' ORDER BY rowid LIMIT 1)"
+            " FROM (SELECT relation AS id FROM all_fact UNION SELECT id FROM main.relation) known"
+        )
+        execute("INSERT OR IGNORE INTO graph.redirect SELECT source, target FROM main.redirect ORDER BY rowid")
+
+    def _write_facts(self) -> int:
+        execute = self._connection.execute
+        [staged] = execute("SELECT count(*) FROM all_fact").fetchone()
+        execute(
+            "INSERT INTO graph.fact SELECT row_number() OVER (ORDER BY head, relation, tail), head, relation, tail,"
+            " rank FROM (SELECT h.number AS head, r.number AS relation, t.number AS tail, max(f.rank) AS rank"
+            "  FROM all_fact f JOIN graph.entity h ON h.id = f.head JOIN graph.relation r ON r.id = f.relation"
+            "  JOIN graph.entity t ON t.id = f.tail GROUP BY h.number, r.number, t.number)"
+        )
+        execute(
+            "INSERT OR IGNORE INTO graph.qualifier SELECT s.number, q.number FROM main.qualifier x"
+            " JOIN main.fact f ON f.statement = x.statement"
+            " JOIN graph.entity h ON h.id = f.head JOIN graph.relation r ON r.id = f.relation"
+            " JOIN graph.entity t ON t.id = f.tail"
+            " JOIN graph.relation qr ON qr.id = f.relation || ':' || x.property"
+            " JOIN graph.entity qt ON qt.id = x.value"
+            " JOIN graph.fact s ON s.head = h.number AND s.relation = r.number AND s.tail = t.number"
+            " JOIN graph.fact q ON q.head = h.number AND q.relation = qr.number AND q.tail = qt.number"
+        )
+        [kept] = execute("SELECT count(*) FROM graph.fact").fetchone()
+        return int(staged) - int(kept)
+
+    def _write_meta(self, language: str) -> None:
+        digest = hashlib.blake2b(digest_size=8)
+        for query in (
+            "SELECT number, id, coalesce(title, '') FROM graph.entity ORDER BY number",
+            "SELECT entity, position, text FROM graph.name ORDER BY entity, position",
+            "SELECT id, number, coalesce(label, '') FROM graph.relation ORDER BY number",
+            "SELECT head, relation, tail FROM graph.fact ORDER BY number",
+        ):
+            for first, second, third in self._connection.execute(query):
+                digest.update(f"{first}\t{second}\t{third}\n".encode())
+        values = {"identity": digest.hexdigest(), "language": language}
+        self._connection.executemany("INSERT INTO graph.meta VALUES (?, ?)", values.items())

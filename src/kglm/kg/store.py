@@ -1,0 +1,299 @@
+"""The SQLite file that is the knowledge graph: one inspectable file, the only truth.
+
+Everything else (arrays, vectors) is derived from it and can be deleted. The tables:
+
+    entity(number, id, description, title)       numbers are 0, 1, 2 … without gaps; literals are entities too
+    name(entity, position, text)                 position 0 is the label, the rest are aliases in order
+    relation(number, id, label)                  number 0 is `@@REFLEXIVE@@`
+    fact(number, head, relation, tail, rank)     rank 0 normal, 1 preferred; each triple once
+    qualifier(statement, fact)                   `fact` (relation P…:P…) qualifies the fact `statement`
+    redirect(source, target)                     Wikipedia titles
+    edit, change                                 the journal: what was edited, when, and what undoes what
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kglm.errors import DataError, KglmError, VersionError
+from kglm.files import reading, writing
+from kglm.kg.ids import REFLEXIVE, normalise_title
+
+VERSION = 1
+APPLICATION_ID = 0x6B676C6D  # "kglm": `file` and this module know the graph by it
+RANKS = ("normal", "preferred")
+
+SCHEMA = """
+CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE entity(number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, description TEXT, title TEXT);
+CREATE INDEX entity_title ON entity(title) WHERE title IS NOT NULL;
+CREATE TABLE name(
+    entity INTEGER NOT NULL REFERENCES entity, position INTEGER NOT NULL, text TEXT NOT NULL,
+    PRIMARY KEY (entity, position)) WITHOUT ROWID;
+CREATE TABLE relation(number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, label TEXT);
+CREATE TABLE fact(
+    number INTEGER PRIMARY KEY,
+    head INTEGER NOT NULL REFERENCES entity, relation INTEGER NOT NULL REFERENCES relation,
+    tail INTEGER NOT NULL REFERENCES entity, rank INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (head, relation, tail));
+CREATE TABLE qualifier(
+    statement INTEGER NOT NULL REFERENCES fact, fact INTEGER NOT NULL REFERENCES fact,
+    PRIMARY KEY (statement, fact)) WITHOUT ROWID;
+CREATE TABLE redirect(source TEXT PRIMARY KEY, target TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE edit(number INTEGER PRIMARY KEY, time TEXT NOT NULL, undoes INTEGER REFERENCES edit);
+CREATE TABLE change(
+    edit INTEGER NOT NULL REFERENCES edit, position INTEGER NOT NULL, action TEXT NOT NULL,
+    head TEXT NOT NULL, relation TEXT, tail TEXT, detail TEXT,
+    PRIMARY KEY (edit, position)) WITHOUT ROWID;
+"""
+
+INDEXES = """
+CREATE INDEX name_text ON name(text COLLATE NOCASE);
+CREATE INDEX fact_tail ON fact(tail);
+CREATE INDEX qualifier_fact ON qualifier(fact);
+"""
+"""Made after a bulk load, when they cost least."""
+
+
+class FactRow(NamedTuple):
+    """A stored fact, by ids."""
+
+    head: str
+    relation: str
+    tail: str
+    rank: int = 0
+
+
+class Found(NamedTuple):
+    """An answer to `Store.search`."""
+
+    id: str
+    label: str
+    match: str
+    """The name that matched."""
+    facts: int
+    """How many facts it takes part in: the better known of two homonyms comes first."""
+    description: str | None
+
+
+class Store:
+    """An open graph file. Safe for threads; a process that forks opens its own."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._connection = connection
+        self._lock = threading.RLock()
+
+    @classmethod
+    def open(cls, path: str | Path, *, writable: bool = False) -> Store:
+        """Open a graph; errors say what is wrong with a file that is none."""
+        path = Path(path)
+        with reading(path):
+            with path.open("rb") as stream:
+                magic = stream.read(16)
+            if magic != b"SQLite format 3\0":
+                raise DataError(
+                    "is not a knowledge graph file",
+                    place=path,
+                    remedy="make one with: kglm kg import SOURCE --to KG",
+                )
+        connection = sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode={'rw' if writable else 'ro'}",
+            uri=True,
+            isolation_level=None,
+            check_same_thread=False,
+            timeout=30,
+        )
+        store = cls(path, connection)
+        try:
+            if writable:
+                connection.execute("PRAGMA synchronous = FULL")
+                connection.execute("PRAGMA foreign_keys = ON")
+            store._check_version()
+        except sqlite3.DatabaseError as error:
+            connection.close()
+            raise DataError(f"cannot be read as a graph ({error})", place=path, remedy="import it again") from error
+        except KglmError:
+            connection.close()
+            raise
+        return store
+
+    def _check_version(self) -> None:
+        [[application]] = self.rows("PRAGMA application_id")
+        [[version]] = self.rows("PRAGMA user_version")
+        if application != APPLICATION_ID:
+            raise DataError(
+                "is an SQLite file, but not a knowledge graph",
+                place=self.path,
+                remedy="make one with: kglm kg import SOURCE --to KG",
+            )
+        if version != VERSION:
+            raise VersionError(
+                f"is a graph of format {version}, this version of kglm reads {VERSION}",
+                place=self.path,
+                remedy="import it again, or use the version of kglm that wrote it",
+            )
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        with self._lock:
+            return self._connection.execute(query, values).fetchall()
+
+    def stream(self, query: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+        """Rows without holding them all; on a cursor of its own."""
+        return iter(self._connection.cursor().execute(query, values))
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """All or nothing, on disk when this returns."""
+        with self._lock, writing(self.path):
+            try:
+                self._connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                if "readonly" in str(error):
+                    raise KglmError("may not be written", place=self.path, remedy="check its permissions") from error
+                raise
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Reads in here see one state, whatever other processes write meanwhile."""
+        with self._lock:
+            self._connection.execute("BEGIN")
+            try:
+                yield
+            finally:
+                self._connection.execute("COMMIT")
+
+    # What is in it
+
+    @property
+    def identity(self) -> str:
+        """A hash of the content as imported: the same import gives the same identity."""
+        [[value]] = self.rows("SELECT value FROM meta WHERE key = 'identity'")
+        return str(value)
+
+    @property
+    def generation(self) -> int:
+        """The number of the latest edit; 0 as imported."""
+        [[value]] = self.rows("SELECT coalesce(max(number), 0) FROM edit")
+        return int(value)
+
+    def counts(self) -> dict[str, int]:
+        [[facts, entities, names, labels, relations]] = self.rows(
+            "SELECT (SELECT count(*) FROM fact), (SELECT count(*) FROM entity), (SELECT count(*) FROM name),"
+            " (SELECT count(*) FROM name WHERE position = 0), (SELECT count(DISTINCT relation) FROM fact)"
+        )
+        return {"facts": facts, "entities": entities, "aliases": names - labels, "relations": relations}
+
+    def facts_of(self, id: str) -> list[FactRow]:
+        """The stored facts with this head, in order of relation and tail."""
+        rows = self.rows(
+            "SELECT h.id, r.id, t.id, f.rank FROM entity h JOIN fact f ON f.head = h.number"
+            " JOIN relation r ON r.number = f.relation JOIN entity t ON t.number = f.tail"
+            " WHERE h.id = ? ORDER BY r.number, f.rank DESC, t.number",
+            (id,),
+        )
+        return [FactRow(*row) for row in rows]
+
+    def qualifiers_of(self, fact: FactRow) -> list[FactRow]:
+        """The qualifier facts attached to a statement."""
+        rows = self.rows(
+            "SELECT h.id, qr.id, qt.id, q.rank FROM entity h JOIN fact f ON f.head = h.number"
+            " JOIN relation r ON r.number = f.relation JOIN entity t ON t.number = f.tail"
+            " JOIN qualifier x ON x.statement = f.number JOIN fact q ON q.number = x.fact"
+            " JOIN relation qr ON qr.number = q.relation JOIN entity qt ON qt.number = q.tail"
+            " WHERE h.id = ? AND r.id = ? AND t.id = ? ORDER BY qr.number, qt.number",
+            fact[:3],
+        )
+        return [FactRow(*row) for row in rows]
+
+    def statements_of(self, fact: FactRow) -> list[str]:
+        """The tails of the statements that `fact`, a qualifier, belongs to."""
+        rows = self.rows(
+            "SELECT st.id FROM entity h JOIN fact q ON q.head = h.number"
+            " JOIN relation r ON r.number = q.relation JOIN entity t ON t.number = q.tail"
+            " JOIN qualifier x ON x.fact = q.number JOIN fact s ON s.number = x.statement"
+            " JOIN entity st ON st.number = s.tail"
+            " WHERE h.id = ? AND r.id = ? AND t.id = ? ORDER BY st.number",
+            fact[:3],
+        )
+        return [row[0] for row in rows]
+
+    def description(self, id: str) -> tuple[str | None, str | None]:
+        """Description and Wikipedia title of an entity."""
+        rows = self.rows("SELECT description, title FROM entity WHERE id = ?", (id,))
+        return rows[0] if rows else (None, None)
+
+    def search(self, text: str, limit: int = 20) -> list[Found]:
+        """Entities by name: exact, then ignoring case, then names that start with `text`."""
+        text = " ".join(text.split())
+        if not text:
+            return []
+        prefix_end = text[:-1] + chr(min(ord(text[-1]) + 1, 0x10FFFF))
+        rows = self.rows(
+            "SELECT e.id, n.text, min(CASE WHEN n.text = ?1 THEN 0 WHEN n.text = ?1 COLLATE NOCASE THEN 1 ELSE 2 END)"
+            "  AS distance,"
+            " (SELECT count(*) FROM fact WHERE head = e.number) + (SELECT count(*) FROM fact WHERE tail = e.number)"
+            "  AS facts,"
+            " coalesce((SELECT text FROM name WHERE entity = e.number AND position = 0), e.id), e.description"
+            " FROM (SELECT entity, text FROM name WHERE text COLLATE NOCASE >= ?1 AND text COLLATE NOCASE < ?2"
+            "       LIMIT 10000) n"
+            " JOIN entity e ON e.number = n.entity GROUP BY e.number"
+            " ORDER BY distance, facts DESC, e.number LIMIT ?3",
+            (text, prefix_end, limit),
+        )
+        return [Found(id, label, match, facts, about) for id, match, _, facts, label, about in rows]
+
+    def by_title(self, title: str) -> str | None:
+        """The entity of a Wikipedia title, redirects followed to the end; a cycle ends in None."""
+        seen: set[str] = set()
+        current = normalise_title(title)
+        while current not in seen:
+            seen.add(current)
+            if rows := self.rows("SELECT id FROM entity WHERE title = ?", (current,)):
+                return str(rows[0][0])
+            rows = self.rows("SELECT target FROM redirect WHERE source = ?", (current,))
+            if not rows:
+                return None
+            current = rows[0][0]
+        return None
+
+
+def create_schema(connection: sqlite3.Connection, schema: str = "main") -> None:
+    """The empty tables of a graph, in a new database or an attached one."""
+    script = SCHEMA if schema == "main" else _qualified(SCHEMA, schema)
+    for statement in filter(str.strip, script.split(";\n")):
+        connection.execute(statement)
+    connection.execute(f"PRAGMA {schema}.application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA {schema}.user_version = {VERSION}")
+    connection.execute(f"INSERT INTO {schema}.relation VALUES (0, ?, 'itself')", (REFLEXIVE,))
+
+
+def create_indexes(connection: sqlite3.Connection, schema: str = "main") -> None:
+    for statement in filter(str.strip, _qualified(INDEXES, schema).split(";\n")):
+        connection.execute(statement)
+
+
+def _qualified(script: str, schema: str) -> str:
+    script = script.replace("CREATE TABLE ", f"CREATE TABLE {schema}.")
+    return script.replace("CREATE INDEX ", f"CREATE INDEX {schema}.")

@@ -1,0 +1,80 @@
+"""Progress of long work: a bar with rate and time left on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+PLAIN_EVERY = 10.0
+"""Seconds between plain lines where there is no terminal."""
+
+
+class Advance(Protocol):
+    """Report `amount` more units done."""
+
+    def __call__(self, amount: float = 1) -> None: ...
+
+
+@contextmanager
+def progress(title: str, total: float | None, unit: str, *, done: float = 0) -> Iterator[Advance]:
+    """Show that `title` goes on: `total` units of work, `done` of them before a resume.
+
+    Goes to standard error, so that standard output stays the result.
+    """
+    console = Console(stderr=True)
+    if console.is_terminal:
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[rate]}"),
+            TimeRemainingColumn(),
+        )
+        with Progress(*columns, console=console, transient=True) as bars:
+            task = bars.add_task(title, total=total, completed=int(done), rate="")
+            started, count = time.monotonic(), 0.0
+
+            def advance(amount: float = 1) -> None:
+                nonlocal count
+                count += amount
+                rate = count / max(time.monotonic() - started, 1e-9)
+                bars.update(task, advance=amount, rate=f"{_short(rate)} {unit}/s")
+
+            yield advance
+    else:
+        yield _plain_lines(title, total, unit, done)
+
+
+def _plain_lines(title: str, total: float | None, unit: str, done: float) -> Advance:
+    started = said = time.monotonic()
+    count = 0.0
+
+    def advance(amount: float = 1) -> None:
+        nonlocal count, said
+        count += amount
+        now = time.monotonic()
+        if now - said < PLAIN_EVERY:
+            return
+        said = now
+        rate = count / (now - started)
+        share = "" if not total else f" ({(done + count) / total:.0%}, {(total - done - count) / rate:.0f} s left)"
+        print(
+            f"{title}: {_short(done + count)} {unit}{share}, {_short(rate)} {unit}/s",
+            file=sys.stderr,
+            flush=True,
+        )
+
+    return advance
+
+
+def _short(number: float) -> str:
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= size:
+            return f"{number / size:.1f} {letter}"
+    return f"{number:.0f} "

@@ -1,0 +1,118 @@
+"""The words a model can generate, and how many it has to call unknown.
+
+Counted on the training split only. Index 0 is padding, 1 the unknown word, then `@@START@@`, `@@END@@`, then
+the words seen at least `min_count` times, most frequent first. The rarer ones form U: only its size is used, by
+the unknown-penalised perplexity.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from kglm.errors import DataError, VersionError
+from kglm.files import read_json, read_lines, write_json
+from kglm.text.document import END, START, Document
+
+PADDING, UNKNOWN = "@@PADDING@@", "@@UNKNOWN@@"
+PADDING_INDEX, UNKNOWN_INDEX = 0, 1
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """`words[i]` is the word of index i; `unknown_types` is |U|."""
+
+    words: tuple[str, ...]
+    unknown_types: int = 0
+
+    def __post_init__(self) -> None:
+        if self.words[:2] != (PADDING, UNKNOWN):
+            raise DataError(
+                f"a vocabulary that starts with {self.words[:2]}",
+                remedy=f"start it with {PADDING}, {UNKNOWN}",
+            )
+        if len(self.index) != len(self.words):
+            double = next(word for word, count in Counter(self.words).items() if count > 1)
+            raise DataError(f"the word {double!r} twice in a vocabulary", remedy="list every word once")
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        return {word: number for number, word in enumerate(self.words)}
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __contains__(self, word: str) -> bool:
+        return word in self.index
+
+    def encode(self, words: Iterable[str]) -> list[int]:
+        """Indices of words; one that is not in the vocabulary is unknown."""
+        get = self.index.get
+        return [get(word, UNKNOWN_INDEX) for word in words]
+
+    @classmethod
+    def count(cls, documents: Iterable[Document], *, min_count: int = 3) -> Vocabulary:
+        """The vocabulary of training documents; ties in frequency are ordered by the word."""
+        counts: Counter[str] = Counter()
+        for document in documents:
+            counts.update(document.tokens)
+        special = (PADDING, UNKNOWN, START, END)
+        for word in special:
+            counts.pop(word, None)
+        kept = sorted(
+            (word for word, count in counts.items() if count >= min_count),
+            key=lambda word: (-counts[word], word),
+        )
+        return cls((*special, *kept), len(counts) - len(kept))
+
+    def save(self, path: Path) -> None:
+        write_json(path, {"format": FORMAT, "unknown_types": self.unknown_types, "words": self.words})
+
+    @classmethod
+    def load(cls, path: Path) -> Vocabulary:
+        content = read_json(path)
+        if not isinstance(content, dict) or not isinstance(content.get("words"), list):
+            raise DataError("is not a vocabulary", place=path, remedy="expected an object with the key 'words'")
+        if content.get("format") != FORMAT:
+            raise VersionError(
+                f"vocabulary of format {content.get('format')!r}, this version reads {FORMAT}", place=path
+            )
+        return cls(tuple(content["words"]), int(content.get("unknown_types", 0)))
+
+
+@dataclass(frozen=True)
+class AuthorsVocabulary:
+    """The vocabulary directory of the paper's published models."""
+
+    tokens: Vocabulary
+    entity_ids: tuple[str, ...]
+    raw_entity_ids: tuple[str, ...]
+    relations: tuple[str, ...]
+
+    @classmethod
+    def load(cls, directory: Path) -> AuthorsVocabulary:
+        """Read `tokens.txt`, `tokens_unk.txt`, `entity_ids.txt`, `raw_entity_ids.txt`, `relations.txt`.
+
+        Line k (from 0) has index k + 1 in a padded file, index k in a `*_unk` one. The first line of a padded
+        file is the unknown word.
+        """
+        tokens = _namespace(directory / "tokens.txt", padded=True)
+        rare = _namespace(directory / "tokens_unk.txt", padded=False)
+        return cls(
+            Vocabulary(tokens, len(set(rare) - {UNKNOWN, PADDING})),
+            _namespace(directory / "entity_ids.txt", padded=True),
+            _namespace(directory / "raw_entity_ids.txt", padded=True),
+            _namespace(directory / "relations.txt", padded=True),
+        )
+
+
+def _namespace(path: Path, *, padded: bool) -> tuple[str, ...]:
+    try:
+        lines: Sequence[str] = [line.decode() for _, line in read_lines(path)]
+    except UnicodeDecodeError as error:
+        raise DataError("invalid UTF-8", place=path, remedy="convert the file to UTF-8") from error
+    return (PADDING, *lines) if padded else tuple(lines)

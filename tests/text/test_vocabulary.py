@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kglm.errors import DataError, VersionError
+from kglm.text.document import END, START, Document
+from kglm.text.vocabulary import PADDING, UNKNOWN, AuthorsVocabulary, Vocabulary
+
+DOCUMENTS = [
+    Document("1", [START, *["b", "b", "b", "a", "a", "a", "c", "c", "rare"], END]),
+    Document("2", [START, *["c", "d", "d", "d", "d", "c"], END]),
+]
+
+
+def test_frequent_words_in_order_of_count_then_spelling() -> None:
+    vocabulary = Vocabulary.count(DOCUMENTS, min_count=3)
+    assert vocabulary.words == (PADDING, UNKNOWN, START, END, "c", "d", "a", "b")
+    assert vocabulary.unknown_types == 1
+
+
+def test_everything_rare_is_counted_in_u() -> None:
+    vocabulary = Vocabulary.count(DOCUMENTS, min_count=100)
+    assert vocabulary.words == (PADDING, UNKNOWN, START, END) and vocabulary.unknown_types == 5
+
+
+def test_unknown_words_get_the_unknown_index() -> None:
+    vocabulary = Vocabulary.count(DOCUMENTS)
+    assert vocabulary.encode(["d", "zebra", START]) == [5, 1, 2]
+    assert "d" in vocabulary and "zebra" not in vocabulary
+
+
+def test_save_and_load(tmp_path: Path) -> None:
+    vocabulary = Vocabulary.count(DOCUMENTS)
+    vocabulary.save(tmp_path / "v.json")
+    assert Vocabulary.load(tmp_path / "v.json") == vocabulary
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "message"),
+    [
+        ("[1]", DataError, "is not a vocabulary"),
+        ("{", DataError, "is not JSON"),
+        ('{"format": 9, "words": []}', VersionError, "format 9, this version reads 1"),
+        ('{"format": 1, "words": ["a"]}', DataError, "starts with"),
+        (json.dumps({"format": 1, "words": [PADDING, UNKNOWN, "a", "a"]}), DataError, "'a' twice"),
+    ],
+)
+def test_bad_files(tmp_path: Path, content: str, error: type[Exception], message: str) -> None:
+    (tmp_path / "v.json").write_text(content)
+    with pytest.raises(error, match=message):
+        Vocabulary.load(tmp_path / "v.json")
+
+
+def test_the_authors_directory(tmp_path: Path) -> None:
+    for name, lines in {
+        "tokens": [UNKNOWN, "the", ","],
+        "tokens_unk": ["Tuckahoe", "zymurgy"],
+        "entity_ids": [UNKNOWN, "Q1"],
+        "raw_entity_ids": [UNKNOWN, "Q1", "Q2"],
+        "relations": [UNKNOWN, "@@NEW@@", "P31"],
+    }.items():
+        (tmp_path / f"{name}.txt").write_text("\n".join(lines) + "\n")
+    loaded = AuthorsVocabulary.load(tmp_path)
+    assert loaded.tokens.index["the"] == 2, "line 1 (from 0) is index 2 in a padded file"
+    assert loaded.entity_ids.index("Q1") == 2
+    assert loaded.relations.index("P31") == 3
+    assert loaded.tokens.unknown_types == 2
+    (tmp_path / "relations.txt").unlink()
+    with pytest.raises(DataError, match="no such file"):
+        AuthorsVocabulary.load(tmp_path)
