@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import re
 from collections.abc import Sequence
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -47,10 +49,8 @@ date_ids = st.builds(
     st.integers(1, 28),
 )
 quantity_ids = st.builds(
-    lambda amount, unit: Quantity(amount, unit).id,
-    st.one_of(st.integers(-3, 25), st.integers(1890, 1960), st.integers(1, 9).map(10**(6).__mul__)).map(
-        lambda number: Quantity.from_amount(str(number)).amount
-    ),
+    lambda number, unit: Quantity(Decimal(number), unit).id,
+    st.one_of(st.integers(-3, 25), st.integers(1890, 1960), st.sampled_from([1_000_000, 2_500_000])),
     st.sampled_from(["1", *NAMES]),
 )
 literal_ids = st.one_of(date_ids, quantity_ids)
@@ -76,8 +76,10 @@ def test_canonical_ids() -> None:
 
 @pytest.mark.parametrize(
     "id",
-    ["T::", "V::", "T::11::+1957-02-30T00:00:00Z", "T::11::+1957-02-29T00:00:00Z", "T::11::+1957-04-31T00:00:00Z"]
-    + ["T::3::+1957-00-00T00:00:00Z", "V::nan::1", "V::27.0000::1 ", "T::11::+1957-07-04T00:00:00Z\n"],
+    """T::|V::|T::11::+1957-02-30T00:00:00Z|T::11::+1957-02-29T00:00:00Z|T::11::+1957-04-31T00:00:00Z|V::27.0000::1 |
+T::3::+1957-00-00T00:00:00Z|V::nan::1|T::11::+1957-07-04T00:00:00Z*""".replace("|\n", "|")
+    .replace("*", "\n")
+    .split("|"),
 )
 def test_malformed_literals_are_refused(id: str) -> None:
     with pytest.raises(LiteralError):
@@ -204,14 +206,8 @@ def test_the_index_finds_what_a_scan_over_all_renderings_finds(ids: list[str]) -
         scanned = [id for id in ids if text in said[id]]
         found = index.find(text)
         assert [id for id in found if id in scanned] == scanned
-        # Beyond the scan there are only readings that no rendering spells: another case, as of units.
-        for id in set(found) - set(scanned):
-            assert any(other.casefold() == text.casefold() for other in said[id]) or is_reading(text, id), (text, id)
-
-
-def is_reading(text: str, id: str) -> bool:
-    """Readings that nobody renders: "1900s" of the decade; a month and day with the year's number."""
-    return is_date(id) and any(char.isdigit() for char in text)
+        # Beyond the scan there is only "1957-07", which is said of the month and read of its days as well.
+        assert all(id.startswith("T::11::") and re.fullmatch("[0-9]+-[0-9]+", text) for id in set(found) - set(scanned))
 
 
 # Typing
@@ -291,7 +287,11 @@ def test_any_text_can_be_typed(text: str) -> None:
 
 @given(date_ids)
 def test_a_date_can_be_typed_as_it_is_said_first(id: str) -> None:
-    assert literal_from_text(render_literal(id)[0], prefer="date") == id
+    date = Date.parse_id(id)
+    if date.precision == 10 and 0 < date.year < 32:  # "January 1" is a day, not a month of the year 1
+        assert literal_from_text(f"{render_literal(id)[0]} AD") == id
+    else:
+        assert literal_from_text(render_literal(id)[0], prefer="date") == id
 
 
 # Real data

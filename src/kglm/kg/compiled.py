@@ -10,7 +10,9 @@ The arrays are a cache beside the store, `KG.arrays/IDENTITY-GENERATION/`, each 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import os
 import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -20,12 +22,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kglm.errors import LiteralError
+from kglm.errors import DataError, KglmError, LiteralError
 from kglm.files import atomic_directory, read_json, write_json
 from kglm.kg.literals import canonical_literal, is_literal
 from kglm.kg.store import Store
 
 FORMAT = 1
+ATTEMPTS = 5
 IntArray = npt.NDArray[np.int32]
 LongArray = npt.NDArray[np.int64]
 _ARRAYS = (
@@ -100,20 +103,26 @@ def canonical_id(id: str) -> str:
 
 def open_compiled(store: Store, *, journal_limit: int) -> CompiledGraph:
     """The newest arrays of this store that are at most `journal_limit` edits behind; made if there are none."""
-    home = arrays_directory(store)
     generation = store.generation
-    for directory, found in _existing(home, store.identity):
-        if generation - journal_limit <= found <= generation:
-            try:
-                return _load(directory)
-            except (OSError, ValueError, KeyError):
-                # being replaced by another process, or damaged: it is a cache, build our own
-                shutil.rmtree(directory, ignore_errors=True)
+    for directory, found in _existing(arrays_directory(store), store.identity):
+        if generation - journal_limit <= found <= generation and (arrays := _load(directory)):
+            return arrays
     return compile_store(store)
 
 
 def compile_store(store: Store) -> CompiledGraph:
-    """Build the arrays of the store as it is now. Safe when two processes do it at once: one of them wins."""
+    """Build the arrays of the store as it is now.
+
+    Safe when several processes do it at once: the first to finish wins, the others use its arrays. Should those
+    vanish or be damaged before they are mapped, they are built again.
+    """
+    for _ in range(ATTEMPTS):
+        if arrays := _load(_write(store)):
+            return arrays
+    raise KglmError("cannot keep the compiled arrays", place=arrays_directory(store), remedy="is the disk failing?")
+
+
+def _write(store: Store) -> Path:
     with store.snapshot():
         generation, identity = store.generation, store.identity
         arrays, relations = build_arrays(store)
@@ -128,8 +137,16 @@ def compile_store(store: Store) -> CompiledGraph:
         )
     for old, _ in _existing(home, None):
         if old != target:
-            shutil.rmtree(old, ignore_errors=True)
-    return _load(target)
+            _remove(old)
+    return target
+
+
+def _remove(directory: Path) -> None:
+    """Take a directory away under its name at once: nobody can find half of it, or lose a new one to us."""
+    grave = directory.with_name(f".{directory.name}.{os.getpid()}.gone")
+    with contextlib.suppress(OSError):
+        directory.rename(grave)
+        shutil.rmtree(grave, ignore_errors=True)
 
 
 def arrays_directory(store: Store) -> Path:
@@ -146,12 +163,18 @@ def _existing(home: Path, identity: str | None) -> Iterator[tuple[Path, int]]:
     yield from sorted(found, key=lambda item: -item[1])
 
 
-def _load(directory: Path) -> CompiledGraph:
-    meta: dict[str, Any] = read_json(directory / "meta.json")
-    if meta["format"] != FORMAT:
-        raise ValueError
-    arrays = {name: np.load(directory / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in _ARRAYS}
-    return CompiledGraph(meta["generation"], tuple((id, label) for id, label in meta["relations"]), **arrays)
+def _load(directory: Path) -> CompiledGraph | None:
+    """Map the arrays; None, and the directory removed, if they are not whole: it is only a cache."""
+    try:
+        meta: dict[str, Any] = read_json(directory / "meta.json")
+        arrays = {name: np.load(directory / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in _ARRAYS}
+        if meta["format"] == FORMAT:
+            relations = tuple((id, label) for id, label in meta["relations"])
+            return CompiledGraph(meta["generation"], relations, **arrays)
+    except (DataError, OSError, ValueError, KeyError, TypeError):
+        pass
+    _remove(directory)
+    return None
 
 
 def build_arrays(store: Store) -> tuple[dict[str, npt.NDArray[Any]], list[tuple[str, str | None]]]:

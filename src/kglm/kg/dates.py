@@ -206,7 +206,7 @@ def _render_coarse(date: Date) -> Iterator[str]:
         names = [f"{count} {unit}" for count in counts]
         others = [f"{count}-{unit}" for count in counts]
         if date.precision == CENTURY and number > 1:
-            others += [f"{number - 1}00s", f"the {number - 1}00s"]
+            others += [f"{number - 1}00s", f"the {number - 1}00s", f"{number - 1}00's"]
     later = ["", " AD", " CE"] if size <= 1000 else [""]
     for era in later if date.year > 0 else [" BC", " BCE"]:
         for name in names:

@@ -108,7 +108,7 @@ def normal_unit(text: str) -> str:
 def parse_quantity(text: str, locale: str = "en") -> list[tuple[Decimal, str]]:
     """What a text can mean: amounts, each with the text of its unit or ""; nothing when it has no number."""
     plain = " ".join(text.split())
-    if len(plain) > _LONGEST:
+    if len(plain) > _LONGEST or not _START.match(plain):
         return []
     marks, patterns = _grammar(locale)
     found: dict[tuple[Decimal, str], None] = {}
@@ -135,6 +135,7 @@ _TO_TWENTY = """zero one two three four five six seven eight nine ten eleven twe
 sixteen seventeen eighteen nineteen twenty"""
 _WORDS = _TO_TWENTY.split()
 _SCALES = {"trillion": Decimal(10**12), "billion": Decimal(10**9), "million": Decimal(10**6)}
+_START = re.compile(rf"[^0-9]{{0,14}}[0-9]|(?:minus )?(?:{'|'.join(_WORDS)})", re.IGNORECASE)
 _NOISE = re.compile(r"[^0-9.]")
 _MONEY = r"[^\W\d_]{0,3}[$¢-¥֏؋৲৳৻૱௹฿៛₠-⃀﷼﹩＄￠￡￥￦]|[A-Z]{3}"  # signs and codes that may stand before
 
@@ -246,7 +247,7 @@ def _is_readable(name: str, locale: str) -> bool:
 def _is_symbol(name: str) -> bool:
     """Whether a name is a sign or an abbreviation (km², sq mi, $, USD) and not a word to be inflected."""
     plain = "".join(char for char in unicodedata.normalize("NFKD", name) if not unicodedata.combining(char))
-    if re.search(r"[0-9]|[^-\w\s.,'’()]", plain):
+    if re.search(r"[0-9]|[^-\w\s.,'’()]", plain) or not re.search(r"\w", plain):
         return True
     last = plain.split()[-1].rstrip(".")
     return not re.search(r"[aeiouy]", last.lower()) or not re.match(r"\(?(?:\w-)?\w[^\WA-Z]{2}", last)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kglm.errors import LiteralError
+from kglm.kg.dates import Date
 from kglm.kg.ids import is_item_id, is_relation_id, mint, normalise_title
-from kglm.kg.literals import canonical_literal, is_literal, literal_from_text
+from kglm.kg.literals import canonical_literal, is_date, is_literal, literal_from_text
 
 PROBLEMS_KEPT = 20
 """Problems of a block that are reported with their line; all are counted."""
@@ -116,8 +117,8 @@ class TermReader:
     def tail(self, term: str) -> str | None:
         """An entity or a literal. Raises LiteralError for a malformed literal."""
         if is_literal(term):
-            canonical_literal(term)  # it must make sense; the source's spelling is kept
-            return term
+            canonical = canonical_literal(term)  # it must make sense; the source's spelling is kept
+            return historical(canonical) if self.options.iso_years and is_date(term) else term
         if is_item_id(term):
             return term
         if self.options.mint_ids:
@@ -148,6 +149,12 @@ class TermReader:
         assert known_head and known_relation and known_tail
         self.batch.fact(known_head, known_relation, known_tail, rank=rank, statement=statement)
         return True
+
+
+def historical(id: str) -> str:
+    """A date whose year BC is astronomical (-0043 is 44 BC) as Wikidata's JSON has it (-0044)."""
+    date = Date.parse_id(id)
+    return replace(date, year=date.year - 1).id if date.year < 0 else id
 
 
 def without_surrogates(text: str) -> str:

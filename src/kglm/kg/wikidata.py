@@ -32,7 +32,7 @@ class _Value(msgspec.Struct):
     entity_type: str | None = msgspec.field(default=None, name="entity-type")
     numeric_id: int | None = msgspec.field(default=None, name="numeric-id")
     time: str | None = None
-    precision: int | None = None
+    precision: int | float | None = None
     amount: str | int | float | None = None
     unit: str | None = None
     text: str | None = None
@@ -109,15 +109,44 @@ def _decode(line: bytes, decoder: msgspec.json.Decoder[Any], number: int, batch:
     try:
         return decoder.decode(line)
     except msgspec.ValidationError as error:
-        batch.problem(number, f"not an entity: {error}", "malformed entity")
-        return None
+        return _salvaged(msgspec.json.decode(line), str(error), decoder.type, number, batch)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        try:  # the standard library takes lone surrogates, and says more when it is really not JSON
-            loose = json.loads(line.decode("utf-8", "replace"))
-            return msgspec.convert(_clean(loose), decoder.type)
-        except (ValueError, RecursionError, msgspec.ValidationError):
+        try:  # the standard library takes lone surrogates
+            loose = _clean(json.loads(line.decode("utf-8", "replace")))
+        except (ValueError, RecursionError):
             batch.problem(number, f"not JSON ({error})", "not JSON")
             return None
+        return _salvaged(loose, str(error), decoder.type, number, batch)
+
+
+def _salvaged(loose: Any, complaint: str, type: Any, number: int, batch: Batch) -> Any:
+    """An entity with something odd in it, without the odd parts."""
+    if not isinstance(loose, dict) or not isinstance(loose.get("id"), str):
+        batch.problem(number, f"not an entity: {complaint}", "malformed entity")
+        return None
+    entity = {"id": loose["id"]}
+    for name in ("labels", "aliases", "descriptions", "sitelinks"):
+        try:
+            msgspec.convert({"id": "Q0", name: loose.get(name, [])}, type)
+            entity[name] = loose.get(name, [])
+        except msgspec.ValidationError as error:
+            batch.problem(number, f"{loose['id']}: {error}", f"malformed {name}")
+    claims = loose.get("claims")
+    entity["claims"] = {
+        relation: [statement for statement in statements if _is_statement(statement, loose["id"], number, batch)]
+        for relation, statements in (claims.items() if isinstance(claims, dict) else ())
+        if isinstance(statements, list)
+    }
+    return msgspec.convert(entity, type)
+
+
+def _is_statement(value: Any, id: str, number: int, batch: Batch) -> bool:
+    try:
+        msgspec.convert(value, _Statement)
+    except msgspec.ValidationError as error:
+        batch.problem(number, f"{id}: {error}", "malformed statement")
+        return False
+    return True
 
 
 def _clean(value: Any) -> Any:
@@ -188,7 +217,7 @@ def _tail(snak: _Snak, head: str, relation: str, batch: Batch, options: ImportOp
         elif kind == "time":
             if value.time is None or value.precision is None:
                 raise LiteralError("a time without a precision")
-            return Date.from_time(value.time, value.precision).id
+            return Date.from_time(value.time, int(value.precision)).id
         elif kind == "quantity":
             return Quantity.from_amount(str(value.amount), value.unit or "1").id
         elif kind == "monolingualtext" and value.language != options.language:

@@ -1,0 +1,309 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from kglm.errors import GraphError, KglmError, LiteralError, UnknownIdError
+from kglm.kg.edits import FactEdit, NewEntity, parse_fact
+from kglm.kg.graph import KnowledgeGraph
+from kglm.kg.imports import import_graph
+from worlds import BORN, facts_of, make_store
+
+MARCH = "T::11::+2013-03-21T00:00:00Z"
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Iterator[KnowledgeGraph]:
+    with KnowledgeGraph.open(make_store(tmp_path), writable=True) as opened:
+        yield opened
+
+
+def reopened(graph: KnowledgeGraph) -> set[tuple[str, str, str]]:
+    with KnowledgeGraph.open(graph.store.path) as again:
+        return facts_of(again)
+
+
+def born(graph: KnowledgeGraph) -> set[str]:
+    return {tail for head, relation, tail in facts_of(graph) if (head, relation) == ("Q76", "P569")}
+
+
+class TestDurableEdits:
+    def test_set_replaces_at_once_and_on_disk(self, graph: KnowledgeGraph) -> None:
+        graph.set("Q76", "P569", "2013-03-21")
+        assert born(graph) == {MARCH}
+        assert reopened(graph) == facts_of(graph)
+
+    def test_add_and_remove_touch_both_directions(self, graph: KnowledgeGraph) -> None:
+        before = facts_of(graph)
+        graph.add("Q13133", "P26", "Q76")
+        assert facts_of(graph) - before == {("Q13133", "P26", "Q76"), ("Q76", "R:P26", "Q13133")}
+        graph.remove("Q13133", "P26", "Q76")
+        assert facts_of(graph) == before == reopened(graph)
+
+    def test_a_reversed_relation_is_the_same_fact(self, graph: KnowledgeGraph) -> None:
+        graph.remove("Q13133", "R:P26", "Q76")
+        assert ("Q76", "P26", "Q13133") not in facts_of(graph)
+
+    def test_undo_goes_back_step_by_step(self, graph: KnowledgeGraph) -> None:
+        states = [facts_of(graph)]
+        for edit in (
+            FactEdit("set", "Q76", "P569", "2013-03-21"),
+            FactEdit("add", "Q13133", "P26", "Q76"),
+            FactEdit("remove", "Q76", "P31", "Q5"),
+        ):
+            graph.edit([edit])
+            states.append(facts_of(graph))
+        for state in reversed(states[:-1]):
+            graph.undo()
+            assert facts_of(graph) == state == reopened(graph)
+        with pytest.raises(GraphError, match="no edit to undo"):
+            graph.undo()
+
+    def test_a_new_edit_after_an_undo(self, graph: KnowledgeGraph) -> None:
+        graph.set("Q76", "P569", "2013-03-21")
+        graph.undo()
+        graph.set("Q76", "P569", "1990")
+        graph.undo()
+        assert born(graph) == {BORN}
+
+    def test_several_edits_are_one(self, graph: KnowledgeGraph) -> None:
+        before = facts_of(graph)
+        graph.edit([FactEdit("remove", "Q76", "P26", "Q13133"), FactEdit("add", "Q13133", "P26", "Q76")])
+        graph.undo()
+        assert facts_of(graph) == before
+        with pytest.raises(GraphError):
+            graph.edit([FactEdit("remove", "Q76", "P26", "Q13133"), FactEdit("remove", "Q76", "P26", "Q13133")])
+        assert facts_of(graph) == before == reopened(graph), "the first part of a failed edit does not stay"
+
+    def test_a_new_entity_needs_no_import(self, graph: KnowledgeGraph) -> None:
+        graph.edit([NewEntity("Q_jane", ("Jane Doe", "Jane", " ", "Jane")), FactEdit("set", "Q76", "P26", "Q_jane")])
+        assert list(graph.names(graph.number("Q_jane"))) == ["Jane Doe", "Jane"]
+        assert ("Q_jane", "R:P26", "Q76") in facts_of(graph) and reopened(graph) == facts_of(graph)
+        assert [hit.id for hit in graph.search("Jane Doe")] == ["Q_jane"]
+
+    def test_nodes_keep_their_numbers_when_arrays_are_rebuilt(
+        self, graph: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        graph.edit([NewEntity("Q_jane", ("Jane",)), FactEdit("add", "Q_jane", "P569", "1999-09-09")])
+        graph.set("Q76", "P569", "2013-03-21")
+        monkeypatch.setattr("kglm.kg.graph.JOURNAL_LIMIT", 0)
+        with KnowledgeGraph.open(graph.store.path) as rebuilt:
+            assert [rebuilt.id(n) for n in range(len(rebuilt))] == [graph.id(n) for n in range(len(graph))]
+
+
+class TestForks:
+    def test_a_fork_writes_nothing(self, graph: KnowledgeGraph) -> None:
+        before = facts_of(graph)
+        fork = graph.fork()
+        fork.edit([NewEntity("Q_x", ("X",)), FactEdit("set", "Q76", "P569", "2013-03-21")])
+        assert born(fork) == {MARCH} and facts_of(graph) == before == reopened(graph)
+        fork.undo()
+        assert born(fork) == {BORN}
+        with pytest.raises(GraphError, match="no edit to undo"):
+            fork.undo()
+
+    def test_edges_of_sees_the_edit(self, graph: KnowledgeGraph) -> None:
+        fork = graph.fork()
+        fork.set("Q76", "P569", "2013-03-21")
+        ragged = fork.edges_of([fork.number("Q5"), fork.number("Q76")])
+        assert fork.number(MARCH) in ragged.tail
+
+
+@pytest.mark.parametrize(
+    ("edit", "error", "message"),
+    [
+        (("add", "Q999", "P26", "Q76"), UnknownIdError, "no entity 'Q999'"),
+        (("add", "Q76", "P26", "Q999"), UnknownIdError, "no entity 'Q999'"),
+        (("add", "Q76", "P999", "Q5"), UnknownIdError, "no relation 'P999'"),
+        (("add", "Q76", "@@REFLEXIVE@@", "Q76"), GraphError, "reflexive relation is derived"),
+        (("add", "Q76", "P26", "Q76"), GraphError, "to itself"),
+        (("add", "Q76", "P26", "Q13133"), GraphError, "is there already"),
+        (("set", "Q76", "P26", "Q13133"), GraphError, "already the only such fact"),
+        (("remove", "Q5", "P26", "Q13133"), GraphError, "there is no fact"),
+        (("set", "Q76", "P569", "2013-13-45"), LiteralError, "2013-13-45"),
+        (("set", "Q76", "P569", "T::11::nonsense"), LiteralError, "nonsense"),
+        (("set", "Q76", "P569", "some day"), UnknownIdError, "no entity called 'some day'"),
+        (("add", BORN, "P26", "Q5"), GraphError, "is a date or quantity"),
+    ],
+)
+def test_what_cannot_be_done_changes_nothing(
+    graph: KnowledgeGraph, edit: tuple[str, ...], error: type[KglmError], message: str
+) -> None:
+    before = facts_of(graph)
+    with pytest.raises(error, match=message):
+        graph.edit([FactEdit(*edit)])  # type: ignore[arg-type]
+    assert facts_of(graph) == before == reopened(graph)
+    assert graph.generation == 0
+
+
+@pytest.mark.parametrize(
+    ("id", "names", "message"),
+    [("Q76", ("X",), "is there already"), ("jane", ("X",), "not an entity id"), ("Q_x", (" ",), "has no name")],
+)
+def test_bad_new_entities(graph: KnowledgeGraph, id: str, names: tuple[str, ...], message: str) -> None:
+    with pytest.raises(GraphError, match=message):
+        graph.edit([NewEntity(id, names)])
+
+
+class TestParsing:
+    @pytest.mark.parametrize(
+        ("text", "fact"),
+        [
+            ("Q76 P569 2013-03-21", ("Q76", "P569", MARCH)),
+            ("Barack Obama date of birth 21 March 2013", ("Q76", "P569", MARCH)),
+            ("Barack Obama | born on | March 21, 2013", ("Q76", "P569", MARCH)),
+            ("Michelle Obama married to Barack Obama", ("Q13133", "P26", "Q76")),
+            ("obama P26 michelle obama", ("Q76", "P26", "Q13133")),
+            ("Q13133 R:P26 Q76", ("Q76", "P26", "Q13133")),
+            ("Q76 P569 1961", ("Q76", "P569", "T::9::+1961-00-00T00:00:00Z")),
+            ("Q76 P569 T::11::+1961-08-04T00:00:00Z", ("Q76", "P569", BORN)),
+        ],
+    )
+    def test_ids_and_names(self, graph: KnowledgeGraph, text: str, fact: tuple[str, str, str]) -> None:
+        assert parse_fact(graph, text) == fact
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("Barack Obama birthday 2013", "no relation is named"),
+            ("Q76 spouze Q5", "did you mean P26"),
+            ("Barak | spouse | Q5", "no entity called 'Barak'"),
+            ("a | b", "has 2 parts"),
+            ("", "no relation is named"),
+            ("Barack Obama spouse Nobody Known", "no entity called 'Nobody Known'"),
+        ],
+    )
+    def test_what_is_not_understood(self, graph: KnowledgeGraph, text: str, message: str) -> None:
+        with pytest.raises(GraphError, match=message):
+            parse_fact(graph, text)
+
+    def test_a_name_that_two_share(self, tmp_path: Path) -> None:
+        names = {"Q1": ("Paris",), "Q2": ("Paris",), "Q3": ("France",), "P17": ("country",)}
+        path = make_store(tmp_path / "paris", [("Q1", "P17", "Q3"), ("Q2", "P17", "Q3")], names)
+        with KnowledgeGraph.open(path) as graph, pytest.raises(GraphError, match=r"2 entities are called 'Paris'.*Q1"):
+            parse_fact(graph, "Paris country France")
+
+    def test_a_number_is_what_the_relation_makes_of_it(self, tmp_path: Path) -> None:
+        facts = [
+            ("Q1", "P1082", "V::1000.0000::1"),
+            ("Q1", "P571", "T::9::+1200-00-00T00:00:00Z"),
+            ("Q1", "P800", "Q2"),
+        ]
+        names = {"Q1": ("Town",), "Q2": ("1984",)}
+        with KnowledgeGraph.open(make_store(tmp_path / "n", facts, names)) as graph:
+            assert parse_fact(graph, "Q1 P1082 1984")[2] == "V::1984.0000::1"
+            assert parse_fact(graph, "Q1 P571 1984")[2] == "T::9::+1984-00-00T00:00:00Z"
+            assert parse_fact(graph, "Q1 P800 1984")[2] == "Q2"
+
+
+class TestQualifiers:
+    """Qualifiers go with their statement, and come back with it."""
+
+    @pytest.fixture
+    def graph(self, tmp_path: Path) -> Iterator[KnowledgeGraph]:
+        import json
+
+        facts = [
+            {"head": "Q1", "relation": "P54", "tail": "Q10", "qualifiers": {"P413": ["Q7"], "P580": [MARCH]}},
+            {"head": "Q1", "relation": "P54", "tail": "Q11", "qualifiers": {"P413": ["Q7"]}, "rank": "preferred"},
+        ]
+        (tmp_path / "facts.jsonl").write_text("".join(json.dumps(fact) + "\n" for fact in facts))
+        import_graph([tmp_path / "facts.jsonl"], tmp_path / "q.kg")
+        with KnowledgeGraph.open(tmp_path / "q.kg", writable=True) as opened:
+            yield opened
+
+    def stored(self, graph: KnowledgeGraph) -> list[tuple[str, str, int, list[str]]]:
+        return [
+            (fact.relation, fact.tail, fact.rank, [q.tail for q in graph.store.qualifiers_of(fact)])
+            for fact in graph.store.facts_of("Q1")
+        ]
+
+    def test_they_are_facts_and_belong_to_statements(self, graph: KnowledgeGraph) -> None:
+        assert {("Q1", "P54:P413", "Q7"), ("Q7", "R:P54:P413", "Q1"), ("Q1", "P54:P580", MARCH)} <= facts_of(graph)
+        assert ("P54", "Q10", 0, ["Q7", MARCH]) in self.stored(graph)
+        assert ("P54", "Q11", 1, ["Q7"]) in self.stored(graph)
+
+    def test_removal_takes_only_what_belongs_to_no_other_statement(self, graph: KnowledgeGraph) -> None:
+        before = self.stored(graph)
+        graph.remove("Q1", "P54", "Q10")
+        assert {(r, t) for r, t, *_ in self.stored(graph)} == {("P54", "Q11"), ("P54:P413", "Q7")}
+        graph.remove("Q1", "P54", "Q11")
+        assert self.stored(graph) == []
+        graph.undo()
+        graph.undo()
+        assert sorted(self.stored(graph)) == sorted(before), "with rank and qualifiers"
+        assert facts_of(graph) == reopened(graph)
+
+    def test_a_qualifier_alone(self, graph: KnowledgeGraph) -> None:
+        before = self.stored(graph)
+        graph.remove("Q1", "P54:P580", "2013-03-21")
+        assert ("P54", "Q10", 0, ["Q7"]) in self.stored(graph)
+        graph.undo()
+        assert sorted(self.stored(graph)) == sorted(before)
+
+
+class EditingMachine(RuleBasedStateMachine):
+    """Random edits against a set of triples: memory, disk and the naive model always agree."""
+
+    items = st.sampled_from(["Q1", "Q2", "Q3", "Q4"])
+    relations = st.sampled_from(["P1", "P2"])
+    tails = st.one_of(items, st.sampled_from(["T::9::+1999-00-00T00:00:00Z", "V::5.0000::1"]))
+
+    @initialize()
+    def start(self) -> None:
+        import tempfile
+
+        self.home = tempfile.TemporaryDirectory()
+        facts = [("Q1", "P1", "Q2"), ("Q3", "P2", "Q4"), ("Q2", "P2", "V::5.0000::1")]
+        self.path = make_store(Path(self.home.name), facts)
+        self.graph = KnowledgeGraph.open(self.path, writable=True)
+        self.history = [set(facts)]
+
+    def teardown(self) -> None:
+        self.graph.close()
+        self.home.cleanup()
+
+    @rule(head=items, relation=relations, tail=tails, action=st.sampled_from(["add", "remove", "set"]))
+    def edit(self, head: str, relation: str, tail: str, action: str) -> None:
+        facts, fact = self.history[-1], (head, relation, tail)
+        same = {other for other in facts if other[:2] == fact[:2]}
+        legal = head != tail and {"add": fact not in facts, "remove": fact in facts, "set": same != {fact}}[action]
+        expected = {"add": facts | {fact}, "remove": facts - {fact}, "set": (facts - same) | {fact}}[action]
+        try:
+            self.graph.edit([FactEdit(action, head, relation, tail)])  # type: ignore[arg-type]
+        except GraphError:
+            assert not legal
+        else:
+            assert legal
+            self.history.append(expected)
+
+    @precondition(lambda self: len(self.history) > 1)
+    @rule()
+    def undo(self) -> None:
+        self.graph.undo()
+        self.history.pop()
+
+    @rule()
+    def reopen(self) -> None:
+        self.graph.close()
+        self.graph = KnowledgeGraph.open(self.path, writable=True)
+
+    @invariant()
+    def agree(self) -> None:
+        if not hasattr(self, "graph"):
+            return
+        stored = {fact for fact in facts_of(self.graph) if fact[1].startswith("P")}
+        derived = {fact for fact in facts_of(self.graph) if fact[1].startswith("R:")}
+        assert stored == self.history[-1]
+        assert derived == {(t, "R:" + r, h) for h, r, t in stored if t.startswith("Q")}
+
+
+TestEditing = EditingMachine.TestCase
+TestEditing.settings = settings(
+    max_examples=25, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
+)

@@ -1,0 +1,59 @@
+"""Toy worlds: small graphs made by the real importer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from kglm.kg.graph import KnowledgeGraph
+from kglm.kg.imports import import_graph
+
+BORN = "T::11::+1961-08-04T00:00:00Z"
+FAMILY = (
+    ("Q76", "P569", BORN),
+    ("Q76", "P26", "Q13133"),
+    ("Q76", "P31", "Q5"),
+    ("Q13133", "P31", "Q5"),
+    ("Q13133", "P569", "T::11::+1964-01-17T00:00:00Z"),
+)
+NAMES = {
+    "Q76": ("Barack Obama", "Obama"),
+    "Q13133": ("Michelle Obama",),
+    "Q5": ("human",),
+    "P26": ("spouse", "married to"),
+    "P569": ("date of birth", "born on"),
+    "P31": ("instance of",),
+}
+
+
+def write_facts(path: Path, facts: Iterable[tuple[str, ...]]) -> Path:
+    path.write_text("".join("\t".join(fact) + "\n" for fact in facts))
+    return path
+
+
+def write_entities(path: Path, names: dict[str, tuple[str, ...]]) -> Path:
+    import json
+
+    lines = [json.dumps({"id": id, "label": first, "aliases": rest}) for id, (first, *rest) in names.items()]
+    path.write_text("".join(line + "\n" for line in lines))
+    return path
+
+
+def make_store(
+    home: Path, facts: Iterable[tuple[str, ...]] = FAMILY, names: dict[str, tuple[str, ...]] | None = None
+) -> Path:
+    """A graph file with these facts and names."""
+    home.mkdir(parents=True, exist_ok=True)
+    sources = [write_facts(home / "facts.tsv", facts)]
+    entities = [write_entities(home / "entities.jsonl", NAMES if names is None else names)]
+    import_graph(sources, home / "toy.kg", entities=entities, workers=1, replace=True)
+    return home / "toy.kg"
+
+
+def facts_of(graph: KnowledgeGraph) -> set[tuple[str, str, str]]:
+    """Every edge of a graph by ids, derived ones included."""
+    return {
+        (graph.id(head), graph.relation_id(int(r)), graph.id(int(tail)))
+        for head in range(len(graph))
+        for r, tail in zip(*graph.edges(head), strict=True)
+    }
