@@ -111,8 +111,11 @@ def _examine_graph(path: Path) -> Iterator[Finding]:
             damage = [row[0] for row in store.rows("PRAGMA integrity_check(20)") if row[0] != "ok"]
             for what in damage:
                 yield Finding("error", str(path), f"the SQLite file is damaged: {what}", "import the graph again")
-            if not damage:
-                yield from _examine_tables(store)
+            if damage:
+                return
+            tables = list(_examine_tables(store))
+            yield from tables
+            if not any(finding.level == "error" for finding in tables):
                 yield from _examine_arrays(store)
         except sqlite3.DatabaseError as error:
             yield Finding("error", str(path), f"the SQLite file is damaged: {error}", "import the graph again")

@@ -67,6 +67,10 @@ def writing(path: str | os.PathLike[str]) -> Iterator[None]:
     except sqlite3.OperationalError as error:
         if "full" in str(error) or "disk I/O" in str(error):
             raise KglmError("the disk is full", place=path, remedy=full) from error
+        if "unable to open" in str(error):
+            raise KglmError(
+                "cannot be created", place=path, remedy=f"check that {Path(path).parent} is there and writable"
+            ) from error
         raise
     except FileNotFoundError as error:
         raise KglmError(

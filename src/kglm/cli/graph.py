@@ -19,7 +19,7 @@ from kglm.kg.literals import is_literal
 from kglm.kg.records import ImportOptions
 from kglm.kg.store import RANKS
 
-app = typer.Typer(help="The knowledge graph: import, show, find, edit.", no_args_is_help=True)
+app = typer.Typer(help="The knowledge graph: import, show, find, edit.")
 
 Graph = Annotated[Path, typer.Argument(metavar="KG", help="A graph file made by kglm kg import.")]
 REVERSE_SHOWN = 5

@@ -5,22 +5,24 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import sys
 from typing import Annotated
 
-import click
 import typer
 
 from kglm import __version__
 from kglm.cli import documents, graph, quickstart
 from kglm.errors import KglmError
 
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+"""Click's, of the copy of Click that Typer uses: its own since 0.20, the separate package before."""
+
 app = typer.Typer(
     name="kglm",
     help="Language models that take their facts from a knowledge graph.",
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -30,22 +32,28 @@ app.command("stats")(documents.stats)
 app.command("doctor")(documents.doctor)
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"kglm {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
 def options(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and leave.")
+    ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
     """Language models that take their facts from a knowledge graph."""
-    if version:
-        typer.echo(f"kglm {__version__}")
-        raise typer.Exit
-    del debug  # taken from the arguments in `main`, wherever it stands
+    del version, debug  # --debug is taken from the arguments in `main`, wherever it stands
 
 
 def main() -> None:
     """Entry point of the command."""
-    arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
-    debug = len(arguments) < len(sys.argv) - 1 or bool(os.environ.get("KGLM_DEBUG"))
+    given = sys.argv[1:] or ["--help"]
+    arguments = [argument for argument in given if argument != "--debug"]
+    debug = len(arguments) < len(given) or bool(os.environ.get("KGLM_DEBUG"))
     try:
         code = app(arguments, standalone_mode=False)
         sys.stdout.flush()
@@ -54,13 +62,17 @@ def main() -> None:
             raise
         remedy = "" if isinstance(error, KglmError) else "; look at the graph with: kglm doctor KG"
         _leave(f"error: {error}{remedy}", 2)
-    except click.UsageError as error:
-        _leave(f"error: {error.format_message()}; see kglm {_verb(arguments)}--help", 2)
-    except (KeyboardInterrupt, click.Abort):
+    except UsageError as error:
+        _leave(f"error: {error.format_message()}; see kglm {_verb(arguments)}--help", 2)  # type: ignore[attr-defined]
+    except (KeyboardInterrupt, typer.Abort):
         _leave("interrupted", 130)
     except BrokenPipeError:  # the reader, `head` perhaps, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except OSError as error:
+        if error.errno != errno.ENOSPC or debug:
+            raise
+        _leave("error: the disk is full; free some space, then run the command again", 2)
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -82,7 +82,7 @@ class CompiledGraph:
     def number(self, id: str) -> int | None:
         """The node of a canonical id."""
         key = _hash(id)
-        place = int(np.searchsorted(self.id_hash, key))
+        place = int(self.id_hash.searchsorted(key))
         while place < len(self.id_hash) and self.id_hash[place] == key:
             number = int(self.id_hash_number[place])
             if self.id(number) == id or canonical_id(self.id(number)) == id:
@@ -102,10 +102,10 @@ def canonical_id(id: str) -> str:
 
 
 def open_compiled(store: Store, *, journal_limit: int) -> CompiledGraph:
-    """The newest arrays of this store that are at most `journal_limit` edits behind; made if there are none."""
+    """The newest arrays of this store that are at most `journal_limit` changes behind; made if there are none."""
     generation = store.generation
     for directory, found in _existing(arrays_directory(store), store.identity):
-        if generation - journal_limit <= found <= generation and (arrays := _load(directory)):
+        if found <= generation and store.count_changes(found) <= journal_limit and (arrays := _load(directory)):
             return arrays
     return compile_store(store)
 
@@ -167,7 +167,10 @@ def _load(directory: Path) -> CompiledGraph | None:
     """Map the arrays; None, and the directory removed, if they are not whole: it is only a cache."""
     try:
         meta: dict[str, Any] = read_json(directory / "meta.json")
-        arrays = {name: np.load(directory / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in _ARRAYS}
+        # asarray: a plain view of the mapped file; slices of the memmap class are several times slower
+        arrays = {
+            name: np.asarray(np.load(directory / f"{name}.npy", mmap_mode="r", allow_pickle=False)) for name in _ARRAYS
+        }
         if meta["format"] == FORMAT:
             relations = tuple((id, label) for id, label in meta["relations"])
             return CompiledGraph(meta["generation"], relations, **arrays)
@@ -182,6 +185,8 @@ def build_arrays(store: Store) -> tuple[dict[str, npt.NDArray[Any]], list[tuple[
     node = _canonical_nodes(ids)
     literal = np.fromiter((is_literal(id) for id in ids), np.bool_, len(ids))
     head, relation, tail = _facts(store)
+    if len(head) and max(head.max(), tail.max()) >= len(ids):
+        raise DataError("facts of entities that are not there", place=store.path, remedy="import the graph again")
     tail = node[tail]
     entities = np.flatnonzero(~literal).astype(np.int32)
     backwards = ~literal[tail]

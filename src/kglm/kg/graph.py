@@ -33,7 +33,7 @@ from kglm.kg.overlay import Edges, Overlay
 from kglm.kg.store import Found, Store
 
 JOURNAL_LIMIT = 1000
-"""Edits replayed on top of older arrays when a graph is opened; beyond, the arrays are built anew."""
+"""Changes replayed on top of older arrays when a graph is opened; beyond, the arrays are built anew."""
 
 
 class RaggedEdges(NamedTuple):

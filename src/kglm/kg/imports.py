@@ -223,7 +223,7 @@ def _parse(source: Source, block: Block) -> Batch:
 
 
 def _stage_authors(staging: Staging, number: int, source: Source) -> None:
-    """A pickle is read whole; what an interrupted run had staged of it is passed over."""
+    """Such a file is read whole; what an interrupted run had staged of it is passed over."""
     done, _, _ = staging.progress(number)
     count = 0
     for count, batch in enumerate(read_authors(source), 1):

@@ -89,11 +89,11 @@ def apply(store: Store, changes: Sequence[Change], *, expected: int, undoes: int
     return number
 
 
-def changes_since(store: Store, generation: int) -> list[Change]:
-    """What happened after `generation`, in order."""
+def changes_since(store: Store, generation: int, until: int = 1 << 62) -> list[Change]:
+    """What happened after `generation`, up to and including `until`, in order."""
     rows = store.rows(
-        "SELECT action, head, relation, tail, detail FROM change WHERE edit > ? ORDER BY edit, position",
-        (generation,),
+        "SELECT action, head, relation, tail, detail FROM change WHERE edit > ? AND edit <= ? ORDER BY edit, position",
+        (generation, until),
     )
     changes = []
     for action, head, relation, tail, detail in rows:
@@ -111,9 +111,7 @@ def last_edit(store: Store) -> tuple[int, list[Change]]:
     if not rows:
         raise GraphError("there is no edit to undo", place=store.path)
     number = int(rows[0][0])
-    since, after = changes_since(store, number - 1), changes_since(store, number)
-    changes = since[: len(since) - len(after)]
-    inverse = [change.inverse() for change in reversed(changes)]
+    inverse = [change.inverse() for change in reversed(changes_since(store, number - 1, number))]
     return number, [change for change in inverse if change is not None]
 
 

@@ -188,7 +188,7 @@ def _before(sign: str, number: str, gap: str = "") -> str:
 # Units
 
 _PERCENT = ("percent", "per cent")
-_PREFIX = "yotta|zetta|exa|peta|tera|giga|mega|kilo|hecto|deca|deka|deci|centi|milli|micro|nano|pico|femto"
+_PREFIX = "yotta|zetta|exa|peta|tera|giga|mega|kilo|hecto|deca|deka|deci|centi|milli|micro|nano|pico|femto|atto"
 _RESPELT = rf"\b((?:{_PREFIX})?(?:met(?=re|er)|lit(?=re|er)|gram(?=me)))(re|er|me)(s?)\b"
 _SPELLING = re.compile(_RESPELT, re.IGNORECASE)
 _SWAP = {"re": "er", "er": "re", "me": ""}

@@ -198,6 +198,11 @@ class Store:
         [[value]] = self.rows("SELECT coalesce(max(number), 0) FROM edit")
         return int(value)
 
+    def count_changes(self, since: int) -> int:
+        """How many changes the edits after generation `since` made."""
+        [[count]] = self.rows("SELECT count(*) FROM change WHERE edit > ?", (since,))
+        return int(count)
+
     def counts(self) -> dict[str, int]:
         [[facts, entities, names, labels, relations]] = self.rows(
             "SELECT (SELECT count(*) FROM fact), (SELECT count(*) FROM entity), (SELECT count(*) FROM name),"

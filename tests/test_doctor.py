@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import gzip
+import json
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kglm.bundled import DOCUMENTS
+from kglm.doctor import SHOWN, examine
+from kglm.errors import DataError
+from worlds import make_store
+
+
+def errors(path: Path) -> list[str]:
+    return [f"{finding.place}: {finding.what}" for finding in examine(path) if finding.level == "error"]
+
+
+class TestDocuments:
+    good = '{"title": "t", "tokens": ["@@START@@", "a", "@@END@@"]}'
+
+    def test_healthy(self, shared_data: Path) -> None:
+        assert not errors(DOCUMENTS)
+        assert not errors(shared_data / "lw2" / "valid.jsonl.gz")
+
+    def test_every_bad_line_is_listed_not_just_the_first(self, tmp_path: Path) -> None:
+        path = tmp_path / "d.jsonl"
+        path.write_text("\n".join([self.good, '{"x"', self.good, '{"title": 3}', '{"title": "", "tokens": [2]}']))
+        assert [error.split(":")[0] for error in errors(path)] == [f"{path}, line {n}" for n in (2, 4, 5)]
+
+    def test_long_lists_are_cut(self, tmp_path: Path) -> None:
+        path = tmp_path / "d.jsonl"
+        path.write_text(self.good + "\n" + "rubbish\n" * (SHOWN + 7))
+        assert len(errors(path)) == SHOWN + 1 and "7 further errors" in errors(path)[-1]
+
+    def test_quirks_are_notes_and_lost_mentions_warnings(self, tmp_path: Path) -> None:
+        mention = {"source": "KG", "id": "X1", "relation": ["@@NEW@@"], "parent_id": ["X1"], "span": [0, 1]}
+        record = {"title": "t", "tokens": ["a"], "annotations": [mention]}
+        (tmp_path / "d.jsonl").write_text(json.dumps(record) + "\n" + json.dumps(record | {"annotations": []}))
+        found = {(finding.level, finding.what) for finding in examine(tmp_path / "d.jsonl")}
+        assert ("warning", "1 × unknown prefix") in found and ("note", "1 × missing start") in found
+        assert any("occurs on line 1 too" in what for _, what in found)
+
+    def test_a_file_cut_off(self, tmp_path: Path) -> None:
+        (tmp_path / "d.jsonl.gz").write_bytes(gzip.compress((self.good + "\n").encode() * 5000)[:-20])
+        assert "ends in the middle" in errors(tmp_path / "d.jsonl.gz")[-1]
+
+    def test_something_else(self, tmp_path: Path) -> None:
+        (tmp_path / "x").write_text("hello")
+        with pytest.raises(DataError, match="neither a graph nor a file of documents"):
+            examine(tmp_path / "x")
+
+
+class TestGraph:
+    def test_healthy(self, tmp_path: Path) -> None:
+        assert not errors(make_store(tmp_path))
+
+    @pytest.mark.parametrize(
+        ("damage", "message"),
+        [
+            ("UPDATE entity SET id = 'anna' WHERE id = 'Q5'", "entity id 'anna' is malformed"),
+            ("UPDATE relation SET id = 'knows' WHERE id = 'P26'", "relation id 'knows' is malformed"),
+            ("DELETE FROM entity WHERE id = 'P26'", "numbered up to"),
+            ("UPDATE fact SET tail = 999 WHERE number = 1", "points at no entity"),
+            ("PRAGMA user_version = 7", "format 7"),
+        ],
+    )
+    def test_damage_is_found(self, tmp_path: Path, damage: str, message: str) -> None:
+        path = make_store(tmp_path)
+        connection = sqlite3.connect(path)
+        with connection:
+            connection.execute(damage)
+        connection.close()
+        assert any(message in error for error in errors(path)), errors(path)
+
+    def test_arrays_that_differ_from_the_store(self, tmp_path: Path) -> None:
+        path = make_store(tmp_path)
+        [tails] = tmp_path.glob("toy.kg.arrays/*/edge_tail.npy")
+        changed = np.load(tails)
+        changed[-1] ^= 1
+        np.save(tails, changed)
+        assert any("edge_tail differ from the store" in error for error in errors(path))
+
+    def test_a_damaged_file(self, tmp_path: Path) -> None:
+        path = make_store(tmp_path, [(f"Q{n}", "P1", f"Q{n + 1}") for n in range(1, 3000)])
+        content = bytearray(path.read_bytes())
+        middle = len(content) // 2
+        content[middle : middle + 20_000] = bytes(20_000)
+        path.write_bytes(content)
+        assert any("damaged" in error for error in errors(path))

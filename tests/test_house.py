@@ -1,0 +1,78 @@
+"""Rules of the house that a machine can check."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kglm import __version__
+
+SOURCE = Path(__file__).resolve().parent.parent / "src" / "kglm"
+MODULES = sorted(SOURCE.rglob("*.py"))
+UNSAFE = re.compile(r"\bpickle\b|torch\.load|\beval\(|\bexec\(")
+RESTRICTED_IMPORTER = "kg/authors.py"
+
+ROOMS = [
+    {"errors"}, {"files"}, {"config", "progress", "parallel", "bundled"}, {"kg", "text"}, {"annotate"}, {"model"},
+    {"train"}, {"infer"}, {"evaluate"}, {"doctor"}, {"serve"}, {"cli"},
+]  # fmt: skip
+"""As the data flows. A module may import from its own room and from rooms above it, never from below."""
+
+
+def name(path: Path) -> str:
+    return path.relative_to(SOURCE).as_posix()
+
+
+def room(module: str) -> int:
+    top = module.split(".")[1].split("/")[0]
+    return next((k for k, names in enumerate(ROOMS) if top in names), -1)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name)
+def test_nothing_runs_code_from_files(path: Path) -> None:
+    found = [line for line in path.read_text().splitlines() if UNSAFE.search(line) and "allow_pickle=False" not in line]
+    if name(path) == RESTRICTED_IMPORTER:
+        assert found and "class _Unpickler(pickle.Unpickler):" in found
+    else:
+        assert not found
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name)
+def test_a_file_is_one_idea(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= 400
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if path.parent != SOURCE or path.stem in "doctor"], ids=name)
+def test_nothing_walks_back(path: Path) -> None:
+    own = room("kglm." + name(path).removesuffix(".py"))
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("kglm."):
+            assert room(node.module or "") <= own, f"{name(path)} imports {node.module}"
+
+
+def test_importing_the_package_is_cheap() -> None:
+    """Neither torch nor spaCy nor an extra comes with `import kglm` or with the command's help."""
+    heavy = ("torch", "spacy", "ray", "fastapi", "pint")
+    code = f"import sys, kglm, kglm.cli; print([name for name in {heavy} if name in sys.modules])"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "[]"
+
+
+def test_the_version_is_the_one_of_the_package() -> None:
+    pyproject = (SOURCE.parent.parent / "pyproject.toml").read_text()
+    assert f'version = "{__version__}"' in pyproject
+
+
+def test_public_names_exist() -> None:
+    import kglm
+
+    for public in kglm.__all__:
+        assert getattr(kglm, public) is not None
+    assert set(kglm._HOMES) | {"__version__"} == set(kglm.__all__)
+    with pytest.raises(AttributeError):
+        _ = kglm.nonsense
