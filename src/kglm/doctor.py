@@ -14,7 +14,8 @@ import numpy as np
 
 from kglm.errors import DataError, KglmError, LiteralError
 from kglm.files import open_binary, read_lines, reading
-from kglm.kg.compiled import build_arrays, open_compiled
+from kglm.kg.arrays import build_arrays
+from kglm.kg.compiled import open_compiled
 from kglm.kg.ids import is_entity_id, is_relation_id
 from kglm.kg.literals import canonical_literal, is_literal
 from kglm.kg.store import Store

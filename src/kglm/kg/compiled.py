@@ -11,10 +11,9 @@ The arrays are a cache beside the store, `KG.arrays/IDENTITY-GENERATION/`, each 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,15 +21,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kglm.errors import DataError, KglmError, LiteralError
+from kglm.errors import DataError, KglmError
 from kglm.files import atomic_directory, read_json, write_json
-from kglm.kg.literals import canonical_literal, is_literal
+from kglm.kg.arrays import IntArray, LongArray, build_arrays, canonical_id, id_hash
 from kglm.kg.store import Store
 
 FORMAT = 1
 ATTEMPTS = 5
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
 _ARRAYS = (
     "edge_offsets",
     "edge_relation",
@@ -81,7 +78,7 @@ class CompiledGraph:
 
     def number(self, id: str) -> int | None:
         """The node of a canonical id."""
-        key = _hash(id)
+        key = np.uint64(id_hash(id))
         place = int(self.id_hash.searchsorted(key))
         while place < len(self.id_hash) and self.id_hash[place] == key:
             number = int(self.id_hash_number[place])
@@ -89,16 +86,6 @@ class CompiledGraph:
                 return number
             place += 1
         return None
-
-
-def canonical_id(id: str) -> str:
-    """One id for one thing: literals can be written in several ways."""
-    if not is_literal(id):
-        return id
-    try:
-        return canonical_literal(id)
-    except LiteralError:
-        return id
 
 
 def open_compiled(store: Store, *, journal_limit: int) -> CompiledGraph:
@@ -180,93 +167,5 @@ def _load(directory: Path) -> CompiledGraph | None:
     return None
 
 
-def build_arrays(store: Store) -> tuple[dict[str, npt.NDArray[Any]], list[tuple[str, str | None]]]:
-    ids = [row[0] for row in store.rows("SELECT id FROM entity ORDER BY number")]
-    node = _canonical_nodes(ids)
-    literal = np.fromiter((is_literal(id) for id in ids), np.bool_, len(ids))
-    head, relation, tail = _facts(store)
-    if len(head) and max(head.max(), tail.max()) >= len(ids):
-        raise DataError("facts of entities that are not there", place=store.path, remedy="import the graph again")
-    tail = node[tail]
-    entities = np.flatnonzero(~literal).astype(np.int32)
-    backwards = ~literal[tail]
-    source = np.concatenate([entities, head, tail[backwards]])
-    label = np.concatenate([np.zeros_like(entities), 2 * relation, 2 * relation[backwards] + 1])
-    target = np.concatenate([entities, tail, head[backwards]])
-    order = np.lexsort((target, label, source))
-    source, label, target = source[order], label[order], target[order]
-    if len(source):  # two spellings of one date can make a fact appear twice
-        keep = np.ones(len(source), np.bool_)
-        keep[1:] = (source[1:] != source[:-1]) | (label[1:] != label[:-1]) | (target[1:] != target[:-1])
-        source, label, target = source[keep], label[keep], target[keep]
-    offsets = np.zeros(len(ids) + 1, np.int64)
-    np.cumsum(np.bincount(source, minlength=len(ids)), out=offsets[1:])
-    arrays: dict[str, npt.NDArray[Any]] = {
-        "edge_offsets": offsets,
-        "edge_relation": label.astype(np.int32),
-        "edge_tail": target.astype(np.int32),
-    }
-    arrays["id_bytes"], arrays["id_offsets"] = _pack(ids)
-    arrays |= _hash_index(ids, node)
-    arrays |= _names(store, len(ids))
-    relations = [
-        (id, label)
-        for id, label in store.rows(
-            "SELECT r.id, coalesce(nullif(r.label, ''), (SELECT n.text FROM entity e JOIN name n"
-            " ON n.entity = e.number AND n.position = 0 WHERE e.id = r.id)) FROM relation r ORDER BY r.number"
-        )
-    ]
-    return arrays, relations
-
-
-def _canonical_nodes(ids: list[str]) -> IntArray:
-    """For each entity number the node that stands for it: itself, or the first spelling of the same literal."""
-    node = np.arange(len(ids), dtype=np.int32)
-    first: dict[str, int] = {}
-    for number, id in enumerate(ids):
-        if is_literal(id):
-            node[number] = first.setdefault(canonical_id(id), number)
-    return node
-
-
-def _facts(store: Store) -> tuple[IntArray, IntArray, IntArray]:
-    [[count]] = store.rows("SELECT count(*) FROM fact")
-    flat = np.fromiter(
-        (value for row in store.stream("SELECT head, relation, tail FROM fact") for value in row),
-        np.int32,
-        3 * count,
-    )
-    table = flat.reshape(count, 3)
-    return table[:, 0], table[:, 1], table[:, 2]
-
-
-def _names(store: Store, entities: int) -> dict[str, npt.NDArray[Any]]:
-    texts = []
-    counts = np.zeros(entities + 1, np.int64)
-    for number, text in store.stream("SELECT entity, text FROM name ORDER BY entity, position"):
-        counts[number + 1] += 1
-        texts.append(text)
-    packed, offsets = _pack(texts)
-    return {"name_first": np.cumsum(counts), "name_bytes": packed, "name_offsets": offsets}
-
-
-def _hash_index(ids: list[str], node: IntArray) -> dict[str, npt.NDArray[Any]]:
-    numbers = np.flatnonzero(node == np.arange(len(ids))).astype(np.int32)
-    hashes = np.fromiter((_hash(canonical_id(ids[number])) for number in numbers), np.uint64, len(numbers))
-    order = np.argsort(hashes, kind="stable")
-    return {"id_hash": hashes[order], "id_hash_number": numbers[order]}
-
-
-def _pack(texts: Iterable[str]) -> tuple[npt.NDArray[np.uint8], LongArray]:
-    encoded = [text.encode() for text in texts]
-    offsets = np.zeros(len(encoded) + 1, np.int64)
-    np.cumsum([len(item) for item in encoded], out=offsets[1:])
-    return np.frombuffer(b"".join(encoded), np.uint8), offsets
-
-
 def _text(packed: npt.NDArray[np.uint8], offsets: LongArray, k: int) -> str:
     return packed[offsets[k] : offsets[k + 1]].tobytes().decode()
-
-
-def _hash(text: str) -> np.uint64:
-    return np.uint64(int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little"))

@@ -24,7 +24,8 @@ import numpy.typing as npt
 
 from kglm.errors import GraphError, UnknownIdError
 from kglm.kg import journal
-from kglm.kg.compiled import IntArray, LongArray, open_compiled
+from kglm.kg.arrays import IntArray, LongArray
+from kglm.kg.compiled import open_compiled
 from kglm.kg.edits import FactEdit, NewEntity, plan
 from kglm.kg.ids import REVERSE
 from kglm.kg.journal import Change

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from kglm.errors import UnknownIdError
-from kglm.kg.compiled import CompiledGraph, IntArray, canonical_id
+from kglm.kg.arrays import IntArray, canonical_id
+from kglm.kg.compiled import CompiledGraph
 from kglm.kg.ids import is_relation_id
 from kglm.kg.journal import Change
 from kglm.kg.literals import is_literal

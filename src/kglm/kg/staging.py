@@ -20,7 +20,7 @@ from kglm.files import sync_directory, writing
 from kglm.kg.records import Batch
 from kglm.kg.store import create_indexes, create_schema
 
-CACHE_KIB = 96 << 10
+CACHE_KIB = 32 << 10
 HUB = 1000
 """Hops do not go backwards through an entity that more facts than this point at by one relation: through
 "human" everybody would be two hops from everybody."""

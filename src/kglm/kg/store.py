@@ -54,7 +54,7 @@ CREATE TABLE change(
 
 INDEXES = """
 CREATE INDEX name_text ON name(text COLLATE NOCASE);
-CREATE INDEX fact_tail ON fact(tail);
+CREATE INDEX fact_tail ON fact(tail, relation, head);
 CREATE INDEX qualifier_fact ON qualifier(fact);
 """
 """Made after a bulk load, when they cost least."""

@@ -1,0 +1,152 @@
+"""From the store to arrays: what `compiled` keeps on disk. One pass over each table; texts are packed as they come, so
+memory is that of the arrays themselves.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kglm.errors import DataError, LiteralError
+from kglm.kg.literals import canonical_literal, is_literal
+from kglm.kg.store import Store
+
+IntArray = npt.NDArray[np.int32]
+LongArray = npt.NDArray[np.int64]
+Relations = list[tuple[str, str | None]]
+NODES_AT_ONCE = 1 << 16
+
+
+def canonical_id(id: str) -> str:
+    """One id for one thing: literals can be written in several ways."""
+    if not is_literal(id):
+        return id
+    try:
+        return canonical_literal(id)
+    except LiteralError:
+        return id
+
+
+def id_hash(text: str) -> int:
+    """A 64-bit hash that is the same in every process and version."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+
+
+class PackedTexts:
+    """Texts in one piece of UTF-8, cut by offsets."""
+
+    def __init__(self) -> None:
+        self._bytes = bytearray()
+        self._offsets = array("q", [0])
+
+    def append(self, text: str) -> None:
+        self._bytes += text.encode()
+        self._offsets.append(len(self._bytes))
+
+    def arrays(self, name: str) -> dict[str, npt.NDArray[Any]]:
+        return {
+            f"{name}_bytes": np.frombuffer(bytes(self._bytes), np.uint8),
+            f"{name}_offsets": np.frombuffer(self._offsets, np.int64),
+        }
+
+
+def build_arrays(store: Store) -> tuple[dict[str, npt.NDArray[Any]], Relations]:
+    """All arrays of `CompiledGraph`, and the relations with their names."""
+    arrays, node, literal = _entities(store)
+    arrays |= _edges(store, node, literal)
+    arrays |= _names(store, len(node))
+    relations: Relations = [
+        (id, label)
+        for id, label in store.rows(
+            "SELECT r.id, coalesce(nullif(r.label, ''), (SELECT n.text FROM entity e JOIN name n"
+            " ON n.entity = e.number AND n.position = 0 WHERE e.id = r.id)) FROM relation r ORDER BY r.number"
+        )
+    ]
+    return arrays, relations
+
+
+def _entities(store: Store) -> tuple[dict[str, npt.NDArray[Any]], IntArray, npt.NDArray[np.bool_]]:
+    """Ids and their index; for each number the node that stands for it, and whether it is a literal.
+
+    Of several spellings of one literal the canonical one is the node, or else the first.
+    """
+    texts, hashes, literal = PackedTexts(), array("Q"), array("b")
+    aside: dict[str, list[int]] = {}
+    for number, [id] in enumerate(store.stream("SELECT id FROM entity ORDER BY number")):
+        canonical = canonical_id(id)
+        texts.append(id)
+        hashes.append(id_hash(canonical))
+        literal.append(is_literal(id))
+        if canonical != id:
+            aside.setdefault(canonical, []).append(number)
+    node = np.arange(len(hashes), dtype=np.int32)
+    for canonical, numbers in aside.items():
+        rows = store.rows("SELECT number FROM entity WHERE id = ?", (canonical,))
+        node[numbers] = rows[0][0] if rows else numbers[0]
+    nodes = np.flatnonzero(node == np.arange(len(node))).astype(np.int32)
+    keys = np.frombuffer(hashes, np.uint64)[nodes]
+    order = np.argsort(keys, kind="stable")
+    index: dict[str, npt.NDArray[Any]] = {"id_hash": keys[order], "id_hash_number": nodes[order]}
+    return texts.arrays("id") | index, node, np.frombuffer(literal, np.bool_)
+
+
+def _edges(store: Store, node: IntArray, literal: npt.NDArray[np.bool_]) -> dict[str, npt.NDArray[Any]]:
+    """Reflexive, forward and reverse edges, sorted by (node, relation, tail), each once.
+
+    Nodes are taken in ranges, so that sorting needs memory for one range and not for the whole graph.
+    """
+    counts = np.zeros(len(node) + 1, np.int64)
+    relations, tails = array("i"), array("i")
+    for start in range(0, len(node), NODES_AT_ONCE):
+        end = min(start + NODES_AT_ONCE, len(node))
+        source, relation, tail = _edges_of_range(store, node, literal, start, end)
+        counts[start + 1 : end + 1] = np.bincount(source - start, minlength=end - start)
+        relations.frombytes(relation.tobytes())
+        tails.frombytes(tail.tobytes())
+    return {
+        "edge_offsets": np.cumsum(counts),
+        "edge_relation": np.frombuffer(relations, np.int32),
+        "edge_tail": np.frombuffer(tails, np.int32),
+    }
+
+
+def _edges_of_range(
+    store: Store, node: IntArray, literal: npt.NDArray[np.bool_], start: int, end: int
+) -> tuple[IntArray, IntArray, IntArray]:
+    head, relation, tail = _columns(store, "head, relation, tail FROM fact WHERE head >= ? AND head < ?", start, end)
+    to, back, origin = _columns(store, "tail, relation, head FROM fact WHERE tail >= ? AND tail < ?", start, end)
+    for ends in (tail, origin):
+        if len(ends) and ends.max() >= len(node):
+            raise DataError("facts of entities that are not there", place=store.path, remedy="import the graph again")
+    backwards = ~literal[to]
+    own = (start + np.flatnonzero(~literal[start:end])).astype(np.int32)
+    source = np.concatenate([own, head, to[backwards]])
+    label = np.concatenate([np.zeros_like(own), 2 * relation, 2 * back[backwards] + 1])
+    target = np.concatenate([own, node[tail], origin[backwards]])
+    order = np.lexsort((target, label, source))
+    source, label, target = source[order], label[order], target[order]
+    keep = np.ones(len(source), np.bool_)  # two spellings of one date can make a fact appear twice
+    keep[1:] = (source[1:] != source[:-1]) | (label[1:] != label[:-1]) | (target[1:] != target[:-1])
+    return source[keep], label[keep], target[keep]
+
+
+def _columns(store: Store, query: str, start: int, end: int) -> tuple[IntArray, IntArray, IntArray]:
+    first, second, third = array("i"), array("i"), array("i")
+    for a, b, c in store.stream(f"SELECT {query}", (start, end)):
+        first.append(a)
+        second.append(b)
+        third.append(c)
+    return np.frombuffer(first, np.int32), np.frombuffer(second, np.int32), np.frombuffer(third, np.int32)
+
+
+def _names(store: Store, entities: int) -> dict[str, npt.NDArray[Any]]:
+    texts = PackedTexts()
+    counts = np.zeros(entities + 1, np.int64)
+    for number, text in store.stream("SELECT entity, text FROM name ORDER BY entity, position"):
+        counts[number + 1] += 1
+        texts.append(text)
+    return {"name_first": np.cumsum(counts), **texts.arrays("name")}

@@ -1,0 +1,65 @@
+"""What the documentation says can be typed is typed."""
+
+from __future__ import annotations
+
+import bz2
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import ROOT
+from dumps import entity, item, lines, statement
+from kglm import bundled
+
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+
+
+def blocks(page: Path, language: str = "") -> list[str]:
+    """The code blocks of a page that are marked as this language."""
+    pieces = re.split(r"^```(.*)\n", page.read_text(), flags=re.MULTILINE)
+    return [code for mark, code in zip(pieces[1::4], pieces[2::4], strict=True) if mark == language]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A folder with the files that the examples name."""
+    shutil.copy(bundled.FACTS, tmp_path / "facts.tsv")
+    shutil.copy(bundled.ENTITIES, tmp_path / "entities.jsonl")
+    shutil.copy(bundled.RELATIONS, tmp_path / "relations.tsv")
+    shutil.copy(bundled.DOCUMENTS, tmp_path / "corpus.jsonl")
+    (tmp_path / "redirects.tsv").write_text("NYC\tNew York City\n")
+    dump = lines([entity("Q76", "Barack Obama", {"P27": [statement(item("Q30"))]}), entity("Q30", "United States")])
+    (tmp_path / "latest-all.json.bz2").write_bytes(bz2.compress(dump))
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_command(page: Path, home: Path) -> None:
+    for line in "".join(blocks(page)).splitlines():
+        words = shlex.split(line, comments=True)
+        if words[:1] == ["kglm"]:
+            process = subprocess.run(
+                [sys.executable, "-m", *words], cwd=home, capture_output=True, text=True, timeout=120
+            )
+            assert process.returncode == 0, f"{page.name}: {line}\n{process.stderr}"
+
+
+def test_the_python_of_the_readme(home: Path) -> None:
+    command = ["kg", "import", "facts.tsv", "--entities", "entities.jsonl", "--to", "world.kg"]
+    subprocess.run([sys.executable, "-m", "kglm", *command], cwd=home, check=True, capture_output=True)
+    for block in blocks(ROOT / "README.md", "python"):
+        process = subprocess.run([sys.executable, "-c", block], cwd=home, capture_output=True, text=True)
+        assert process.returncode == 0, process.stderr
+        assert "Michelle Obama" in process.stdout
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)]+)\)", page.read_text()):
+        if not target.startswith("http"):
+            assert (page.parent / target.partition("#")[0]).exists(), f"{page.name}: {target}"
