@@ -6,6 +6,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 STAMPS := pyproject.toml constraints.txt
+EXTRAS ?= serve ray hf
 SLOW   ?= not slow
 
 .PHONY: install quickstart test test-slow check format clean
@@ -21,6 +22,9 @@ $(VENV)/.installed: $(STAMPS) | $(BIN)/python
 	@echo "installing kglm into $(VENV) (first time: about 400 MB to download)"
 	$(PIP) "torch==$$(sed -n 's/^torch==//p' constraints.txt)"
 	$(PIP) -e .
+	@for extra in $(EXTRAS); do \
+	  $(PIP) -e ".[$$extra]" || echo "the extra $$extra does not install on this machine; kglm works without it"; \
+	done
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed

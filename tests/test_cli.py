@@ -105,6 +105,17 @@ class TestGraph:
         output = kglm("kg", "show", path, "Q1").stdout
         assert "[red]evil[/red]" in output and "[/]" in output
 
+    def test_emoji_codes_and_control_characters_too(self, tmp_path: Path) -> None:
+        path = make_store(tmp_path / "m", [("Q1", "P1", "Q2")], {"Q1": (":dog: \x1b[31mred",), "Q2": ("x\x07",)})
+        output = kglm("kg", "show", path, "Q1").stdout
+        assert ":dog: \\x1b[31mred" in output and "\x1b" not in output and "\x07" not in output
+
+    def test_tables_are_not_cut_when_they_are_read_by_programs(self, tmp_path: Path) -> None:
+        name = "a rather long name of something that goes on and on " * 2
+        path = make_store(tmp_path / "m", [("Q1", "P1", "Q2")], {"Q2": (name.strip(),)})
+        environment = {key: value for key, value in os.environ.items() if key != "COLUMNS"}
+        assert name.strip() in kglm("kg", "show", path, "Q1", env=environment).stdout
+
 
 class TestRefusals:
     def test_graphs(self, tmp_path: Path, kg: Path) -> None:
@@ -141,7 +152,8 @@ class TestRefusals:
 
     def test_usage(self) -> None:
         assert "see kglm stats --help" in refused("stats", "--wrong")
-        assert "No such command 'nonsense'" in refused("nonsense")
+        assert "No such command 'nonsense'; see kglm --help" in refused("nonsense")
+        assert "see kglm kg edit --help" in refused("kg", "edit", "--wrong")
 
     def test_debug_shows_the_traceback(self, tmp_path: Path) -> None:
         process = kglm("stats", tmp_path / "none", "--debug")
@@ -151,6 +163,13 @@ class TestRefusals:
         command = f"{sys.executable} -m kglm stats {shared_data / 'lw2' / 'valid.jsonl.gz'} --json | head -c 10"
         process = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True)
         assert process.returncode == 0 and process.stderr == ""
+
+
+def test_a_terminal_that_cannot_show_it_and_a_closed_output(kg: Path) -> None:
+    old = kglm("kg", "edit", kg, "--set", "Q76 P569 2013", env=os.environ | {"PYTHONIOENCODING": "latin-1"})
+    assert old.returncode == 0 and "\\u2192" in old.stdout
+    command = f"{sys.executable} -m kglm kg show {kg} Q76 >&-"
+    assert subprocess.run(["bash", "-c", command], capture_output=True).returncode == 0
 
 
 def test_full_output_device(documents: Path) -> None:
@@ -181,6 +200,11 @@ def test_the_surface_is_what_the_design_says() -> None:
     for verb, options in expected.items():
         output = runner.invoke(app, [*verb, "--help"]).output
         assert all(option in output for option in options), (verb, output)
+
+
+def test_quickstart_into_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert "cannot be written" in refused("quickstart", "--to", tmp_path / "file")
 
 
 def test_quickstart_runs(tmp_path: Path) -> None:

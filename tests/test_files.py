@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from kglm.errors import DataError, KglmError
 from kglm.files import atomic_directory, atomic_file, read_blocks, read_json, read_lines, write_json
 
-COMPRESSORS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".zst": zstandard.compress}
+CHECKED = zstandard.ZstdCompressor(write_checksum=True)
+COMPRESSORS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".zst": CHECKED.compress}
 
 
 @pytest.mark.parametrize("suffix", COMPRESSORS)
@@ -46,15 +47,38 @@ def test_a_truncated_file_is_an_error(
         list(read_lines(tmp_path / "x"))
 
 
-def test_a_damaged_file_is_an_error(tmp_path: Path) -> None:
-    whole = bytearray(gzip.compress(os.urandom(10_000)))
-    whole[5000] ^= 0xFF
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst"])
+@pytest.mark.parametrize("parallel", [False, True])
+def test_a_damaged_file_is_an_error(
+    tmp_path: Path, suffix: str, parallel: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kglm.files.PARALLEL_BZIP2_FROM", 0 if parallel else 1 << 40)
+    whole = bytearray(COMPRESSORS[suffix](os.urandom(300_000).hex().encode()))
+    for place in range(len(whole) // 2, len(whole) // 2 + 40):
+        whole[place] ^= 0xFF
     (tmp_path / "x").write_bytes(whole)
-    with pytest.raises(DataError, match=r"damaged|cannot be read"):
+    with pytest.raises(DataError, match=r"damaged|cannot be read|ends in the middle"):
         list(read_lines(tmp_path / "x"))
 
 
-def test_missing_directory_and_forbidden(tmp_path: Path) -> None:
+def test_a_pipe_is_refused(tmp_path: Path) -> None:
+    """It could be read only once; what is read twice would silently lose its beginning."""
+    reader, writer = os.pipe()
+    try:
+        with pytest.raises(DataError, match="is a pipe or device; save it to a file first"):
+            list(read_lines(f"/dev/fd/{reader}"))
+    finally:
+        os.close(reader)
+        os.close(writer)
+
+
+def test_a_byte_order_mark_is_no_content(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"\xef\xbb\xbfa\n\xef\xbb\xbfb")
+    assert list(read_lines(tmp_path / "x")) == [(1, b"a"), (2, b"\xef\xbb\xbfb")]
+    assert [block.data for block in read_blocks(tmp_path / "x", 100)] == [b"a\n\xef\xbb\xbfb"]
+
+
+def test_missing_or_a_directory(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such file; check the path"):
         list(read_lines(tmp_path / "x"))
     with pytest.raises(DataError, match="is a directory"):

@@ -18,8 +18,8 @@ UNSAFE = re.compile(r"\bpickle\b|torch\.load|\beval\(|\bexec\(")
 RESTRICTED_IMPORTER = "kg/authors.py"
 
 ROOMS = [
-    {"errors"}, {"files"}, {"config", "progress", "parallel", "bundled"}, {"kg", "text"}, {"annotate"}, {"model"},
-    {"train"}, {"infer"}, {"evaluate"}, {"doctor"}, {"serve"}, {"cli"},
+    {"errors"}, {"files"}, {"config", "progress", "parallel", "bundled"}, {"kg"}, {"text"}, {"annotate"}, {"model"},
+    {"train"}, {"infer"}, {"evaluate"}, {"doctor"}, {"serve"}, {"cli"}, {"__init__", "__main__"},
 ]  # fmt: skip
 """As the data flows. A module may import from its own room and from rooms above it, never from below."""
 
@@ -30,7 +30,7 @@ def name(path: Path) -> str:
 
 def room(module: str) -> int:
     top = module.split(".")[1].split("/")[0]
-    return next((k for k, names in enumerate(ROOMS) if top in names), -1)
+    return next(k for k, names in enumerate(ROOMS) if top in names)
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name)
@@ -47,7 +47,7 @@ def test_a_file_is_one_idea(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= 400
 
 
-@pytest.mark.parametrize("path", [path for path in MODULES if path.parent != SOURCE or path.stem in "doctor"], ids=name)
+@pytest.mark.parametrize("path", MODULES, ids=name)
 def test_nothing_walks_back(path: Path) -> None:
     own = room("kglm." + name(path).removesuffix(".py"))
     for node in ast.walk(ast.parse(path.read_text())):

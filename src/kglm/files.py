@@ -7,6 +7,7 @@ name, are synced, then renamed: a reader sees the old file or the new one, never
 from __future__ import annotations
 
 import bz2
+import codecs
 import errno
 import gzip
 import io
@@ -88,18 +89,84 @@ def writing(path: str | os.PathLike[str]) -> Iterator[None]:
         ) from error
 
 
-class _ZstdStream(io.RawIOBase):
-    """Zstandard frames one after the other; unlike the library's reader, a cut-off frame is an error."""
+class _Unpacker(io.RawIOBase):
+    """Unpacked bytes of a compressed file. `position` is how far the packed file has been read."""
 
     def __init__(self, raw: BinaryIO) -> None:
         self._raw = raw
-        self._frame: Any = None
-        self._pending = b""
 
     def readable(self) -> bool:
         return True
 
+    def unpack(self, size: int) -> bytes:
+        raise NotImplementedError
+
+    def position(self) -> int:
+        return self._raw.tell()
+
     def readinto(self, buffer: Any) -> int:
+        data = self.unpack(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+class _Gzip(_Unpacker):
+    def __init__(self, raw: BinaryIO) -> None:
+        super().__init__(raw)
+        self._stream = gzip.GzipFile(fileobj=raw, mode="rb")
+
+    def unpack(self, size: int) -> bytes:
+        return self._stream.read(size)
+
+
+class _Bzip2(_Unpacker):
+    def __init__(self, raw: BinaryIO) -> None:
+        super().__init__(raw)
+        self._stream = bz2.BZ2File(raw)
+
+    def unpack(self, size: int) -> bytes:
+        return self._stream.read(size)
+
+
+class _ParallelBzip2(_Unpacker):
+    """bzip2 unpacked by all cores; the library's bare C++ exceptions become what `bz2` would raise."""
+
+    def __init__(self, raw: BinaryIO) -> None:
+        import indexed_bzip2
+
+        super().__init__(raw)
+        self._stream = indexed_bzip2.open(raw.name, parallelization=os.cpu_count() or 1)
+
+    def unpack(self, size: int) -> bytes:
+        try:
+            return bytes(self._stream.read(size))
+        except RuntimeError as error:
+            raise EOFError from error
+        except ValueError as error:
+            raise zlib.error(str(error)) from error
+
+    def position(self) -> int:
+        return int(self._stream.tell_compressed()) // 8
+
+    def close(self) -> None:
+        if not self.closed:
+            self._stream.close()
+        super().close()
+
+
+class _Zstd(_Unpacker):
+    """Zstandard frames one after the other; unlike the library's reader, a cut-off frame is an error."""
+
+    def __init__(self, raw: BinaryIO) -> None:
+        super().__init__(raw)
+        self._frame: Any = None
+        self._pending = b""
+
+    def unpack(self, size: int) -> bytes:
         while not self._pending:
             chunk = b""
             if self._frame is not None and self._frame.eof:
@@ -108,58 +175,38 @@ class _ZstdStream(io.RawIOBase):
             if not chunk:
                 if self._frame is not None:
                     raise EOFError
-                return 0
+                return b""
             if self._frame is None:
                 self._frame = zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj()
             self._pending = self._frame.decompress(chunk)
-        size = min(len(buffer), len(self._pending))
-        buffer[:size], self._pending = self._pending[:size], self._pending[size:]
-        return size
-
-    def close(self) -> None:
-        self._raw.close()
-        super().close()
+        data, self._pending = self._pending[:size], self._pending[size:]
+        return data
 
 
-class _ParallelBzip2(io.RawIOBase):
-    """bzip2 unpacked by all cores; the library's bare C++ exceptions become what `bz2` would raise."""
-
-    def __init__(self, path: Path) -> None:
-        import indexed_bzip2
-
-        self._stream = indexed_bzip2.open(str(path), parallelization=os.cpu_count() or 1)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        try:
-            data = self._stream.read(len(buffer))
-        except RuntimeError as error:
-            raise EOFError from error
-        buffer[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        if not self.closed:
-            self._stream.close()
-        super().close()
-
-
-def open_binary(path: str | os.PathLike[str]) -> io.BufferedIOBase:
+def open_binary(path: str | os.PathLike[str]) -> io.BufferedReader:
     """Open `path` for reading bytes, unpacked if it is compressed. Use inside `reading(path)`."""
     path = Path(path)
-    with path.open("rb") as raw:
-        magic = raw.read(4)
+    raw = path.open("rb")
+    if not path.is_file():
+        raw.close()
+        raise DataError("is a pipe or device", place=path, remedy="save it to a file first: it is read more than once")
+    magic = raw.read(4)
+    raw.seek(0)
+    unpacker: type[_Unpacker]
     if magic.startswith(GZIP_MAGIC):
-        return gzip.open(path, "rb")
-    if magic.startswith(BZIP2_MAGIC):
-        if path.stat().st_size >= PARALLEL_BZIP2_FROM:
-            return io.BufferedReader(_ParallelBzip2(path), 1 << 20)
-        return bz2.open(path, "rb")
-    if magic.startswith(ZSTD_MAGIC):
-        return io.BufferedReader(_ZstdStream(path.open("rb")), 1 << 20)
-    return path.open("rb")
+        unpacker = _Gzip
+    elif magic.startswith(BZIP2_MAGIC):
+        unpacker = _ParallelBzip2 if path.stat().st_size >= PARALLEL_BZIP2_FROM else _Bzip2
+    elif magic.startswith(ZSTD_MAGIC):
+        unpacker = _Zstd
+    else:
+        return raw
+    return io.BufferedReader(unpacker(raw), 1 << 18)
+
+
+def _position(stream: io.BufferedReader) -> int:
+    """How far the file on disk has been read, packed bytes if it is packed."""
+    return stream.raw.position() if isinstance(stream.raw, _Unpacker) else stream.tell()
 
 
 def read_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, bytes]]:
@@ -168,6 +215,8 @@ def read_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, bytes]]:
         number = 0
         while line := stream.readline(LONGEST_LINE):
             number += 1
+            if number == 1:
+                line = line.removeprefix(codecs.BOM_UTF8)
             if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
                 raise DataError(f"a line of more than {LONGEST_LINE >> 20} MiB", place=f"{path}, line {number}")
             if line := line.rstrip(b"\r\n"):
@@ -184,6 +233,8 @@ class Block:
     next_line: int
     next_offset: int
     """Where the following block starts, in unpacked bytes."""
+    consumed: int
+    """Bytes read so far of the file as it is on disk: for progress."""
 
 
 def read_blocks(path: str | os.PathLike[str], size: int, *, offset: int = 0, first_line: int = 1) -> Iterator[Block]:
@@ -201,13 +252,14 @@ def read_blocks(path: str | os.PathLike[str], size: int, *, offset: int = 0, fir
                     raise DataError(f"a line of more than {LONGEST_LINE >> 20} MiB", place=f"{path}, line {line}")
             position += len(data)
             following = line + data.count(b"\n")
-            yield Block(data, line, following, position)
+            data = data.removeprefix(codecs.BOM_UTF8) if line == 1 else data
+            yield Block(data, line, following, position, _position(stream))
             line = following
 
 
-def _skip(stream: io.BufferedIOBase, offset: int) -> None:
+def _skip(stream: io.BufferedReader, offset: int) -> None:
     """Go forward to `offset`; compressed streams can only get there by unpacking."""
-    if offset and isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO):
+    if not isinstance(stream.raw, _Unpacker):
         stream.seek(offset)
         return
     while offset > 0:
@@ -268,6 +320,36 @@ def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
             sync_directory(path.parent)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextmanager
+def exclusive(path: str | os.PathLike[str], what: str) -> Iterator[None]:
+    """Hold the lock file `path` while working; another process that wants it is told that `what` goes on."""
+    try:
+        import fcntl
+    except ImportError:  # not on this system; two at once are then the user's to avoid
+        yield
+        return
+    path = Path(path)
+    while True:
+        with writing(path):
+            handle = path.open("w")
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            handle.close()
+            raise KglmError(what, place=path, remedy="wait until it is done") from None
+        try:
+            if path.exists() and os.fstat(handle.fileno()).st_ino == path.stat().st_ino:
+                break
+        except FileNotFoundError:
+            pass
+        handle.close()  # the one before us has just removed it
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        handle.close()
 
 
 def sync_directory(path: Path) -> None:

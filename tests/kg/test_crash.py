@@ -59,11 +59,10 @@ def test_a_kill_during_an_edit_leaves_the_old_or_the_new_state(tmp_path: Path) -
     facts = [("Q1", "P1", "Q2"), *((f"Q{n}", "P2", "Q2") for n in range(100, 1100))]
     path = make_store(tmp_path, facts)
     generator = random.Random(5)
-    seen = set()
     for _ in range(12):
         process = subprocess.Popen([sys.executable, "-c", MANY_EDITS, str(path)], stdout=subprocess.PIPE, text=True)
         killed_at(process, generator.uniform(0.01, 0.4))
-        with KnowledgeGraph.open(path, writable=True) as graph:
+        with KnowledgeGraph.open(path) as graph:  # a reader must be able to roll back what the writer left
             count = len(graph.edges(graph.number("Q1")).tail) - 2
             assert count in (0, 1000)
             stored = sqlite3.connect(path)
@@ -72,10 +71,9 @@ def test_a_kill_during_an_edit_leaves_the_old_or_the_new_state(tmp_path: Path) -
                                         " WHERE r.id = 'P1'").fetchone()  # fmt: skip
             stored.close()
             assert in_store == count + 1
-            seen.add(count)
-            if count:
+        if count:
+            with KnowledgeGraph.open(path, writable=True) as graph:
                 graph.undo()
-    assert seen, "the loop ran"
 
 
 @pytest.mark.parametrize("verb", ["--undo", "--dry-run"])

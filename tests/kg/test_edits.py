@@ -49,6 +49,15 @@ class TestDurableEdits:
         graph.remove("Q13133", "R:P26", "Q76")
         assert ("Q76", "P26", "Q13133") not in facts_of(graph)
 
+    def test_a_created_entity_outlives_its_undo_and_can_be_used_again(self, graph: KnowledgeGraph) -> None:
+        edits = [NewEntity("Q_jane", ("Jane",)), FactEdit("add", "Q_jane", "P26", "Q76")]
+        graph.edit(edits)
+        graph.undo()
+        graph.edit(edits)
+        assert ("Q_jane", "P26", "Q76") in facts_of(graph) == reopened(graph)
+        with pytest.raises(GraphError, match="is there already"):
+            graph.edit([NewEntity("Q_jane", ("Another Jane",))])
+
     def test_undo_goes_back_step_by_step(self, graph: KnowledgeGraph) -> None:
         states = [facts_of(graph)]
         for edit in (
@@ -188,6 +197,33 @@ class TestParsing:
         with KnowledgeGraph.open(path) as graph, pytest.raises(GraphError, match=r"2 entities are called 'Paris'.*Q1"):
             parse_fact(graph, "Paris country France")
 
+    def test_a_relation_name_that_two_share(self, tmp_path: Path) -> None:
+        names = {"Q1": ("a",), "P10": ("part of",), "P11": ("part of",), "P12": ("whole", "part of")}
+        facts = [("Q1", f"P{n}", "Q2") for n in (10, 11, 12)]
+        path = make_store(tmp_path / "part", facts, names)
+        message = "2 relations are called 'part of'; use an id: P10, P11"
+        with KnowledgeGraph.open(path) as graph, pytest.raises(GraphError, match=message):
+            parse_fact(graph, "Q1 | part of | Q3")
+
+    def test_quantities_keep_their_unit(self, tmp_path: Path) -> None:
+        centimetre = "http://www.wikidata.org/entity/Q174728"
+        facts = [("Q1", "P2048", f"V::185.0000::{centimetre}"), ("Q2", "P1082", "V::7.0000::1")]
+        names = {"Q174728": ("centimetre", "cm"), "Q1": ("Ann",)}
+        with KnowledgeGraph.open(make_store(tmp_path / "cm", facts, names)) as graph:
+            for text in ("190", "190 cm", "190 centimetres"):
+                assert parse_fact(graph, f"Q1 | P2048 | {text}")[2] == f"V::190.0000::{centimetre}"
+            assert parse_fact(graph, "Q2 | P1082 | 1,000,000")[2] == "V::1000000.0000::1"
+            with pytest.raises(LiteralError, match="the unit of '190 miles' is none"):
+                parse_fact(graph, "Q1 | P2048 | 190 miles")
+            assert graph.label(graph.number(f"V::185.0000::{centimetre}")) == "185 centimetre"
+
+    def test_a_date_relation_takes_no_number(self, graph: KnowledgeGraph) -> None:
+        with pytest.raises(LiteralError, match="'20130321' is no date"):
+            parse_fact(graph, "Q76 | date of birth | 20130321")
+
+    def test_blanks_in_names_do_not_matter(self, graph: KnowledgeGraph) -> None:
+        assert parse_fact(graph, "Barack  Obama |  date  of birth | 21  March 2013")[0] == "Q76"
+
     def test_a_number_is_what_the_relation_makes_of_it(self, tmp_path: Path) -> None:
         facts = [
             ("Q1", "P1082", "V::1000.0000::1"),
@@ -238,6 +274,23 @@ class TestQualifiers:
         graph.undo()
         assert sorted(self.stored(graph)) == sorted(before), "with rank and qualifiers"
         assert facts_of(graph) == reopened(graph)
+
+    def test_setting_takes_a_shared_qualifier_along(self, graph: KnowledgeGraph) -> None:
+        """Both statements go, so the qualifier they share goes; each removal alone would have left it."""
+        before = self.stored(graph)
+        for edits in ([FactEdit("set", "Q1", "P54", "Q7")],
+                      [FactEdit("remove", "Q1", "P54", "Q10"), FactEdit("remove", "Q1", "P54", "Q11")]):  # fmt: skip
+            graph.edit(edits)
+            assert {relation for relation, *_ in self.stored(graph)} <= {"P54"}
+            graph.undo()
+            assert sorted(self.stored(graph)) == sorted(before)
+
+    def test_a_qualifier_and_its_statement_in_one_edit(self, graph: KnowledgeGraph) -> None:
+        graph.edit([FactEdit("remove", "Q1", "P54:P413", "Q7"), FactEdit("remove", "Q1", "P54", "Q10")])
+        assert [(r, t) for r, t, *_ in self.stored(graph)] == [("P54", "Q11")]
+        fork = graph.fork()
+        fork.remove("Q1", "P54", "Q11")
+        assert ("Q1", "P54", "Q11") not in facts_of(fork)
 
     def test_a_qualifier_alone(self, graph: KnowledgeGraph) -> None:
         before = self.stored(graph)
@@ -298,6 +351,11 @@ class EditingMachine(RuleBasedStateMachine):
         if not hasattr(self, "graph"):
             return
         stored = {fact for fact in facts_of(self.graph) if fact[1].startswith("P")}
+        rows = self.graph.store.rows(
+            "SELECT h.id, r.id, t.id FROM fact f JOIN entity h ON h.number = f.head"
+            " JOIN relation r ON r.number = f.relation JOIN entity t ON t.number = f.tail"
+        )
+        assert stored == set(rows), "memory and disk"
         derived = {fact for fact in facts_of(self.graph) if fact[1].startswith("R:")}
         assert stored == self.history[-1]
         assert derived == {(t, "R:" + r, h) for h, r, t in stored if t.startswith("Q")}

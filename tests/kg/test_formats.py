@@ -64,17 +64,22 @@ class TestFactsTsv:
             ("Q_Ada_Lovelace", "P_born_on", "T::11::+1815-12-10T00:00:00Z"),
             ("Q_Ada_Lovelace", "P_father", "Q_Lord_Byron"),
         ]
-        assert ("Q_Lord_Byron", 0, "Lord Byron") in batch.names and ("P_father", "father") in batch.relations
+        assert ("Q_Lord_Byron", 2, "Lord Byron") in batch.names and ("P_father", "father") in batch.relations
 
     def test_iso_years(self) -> None:
         data = b"Q1048\tP570\tT::9::-0043-00-00T00:00:00Z\nQ1\tP1\tT::9::+0043-00-00T00:00:00Z\n"
         tails = [fact[2] for fact in parse_facts(data, 1, source(iso_years=True)).facts]
         assert tails == ["T::9::-0044-00-00T00:00:00Z", "T::9::+0043-00-00T00:00:00Z"]
 
+    def test_an_empty_rank_is_the_normal_one(self) -> None:
+        assert parse_facts(b"Q1\tP2\tQ3\t\n", 1, source()).facts == [("Q1", "P2", "Q3", 0, None)]
+
     def test_relations_and_redirects(self) -> None:
         batch = parse_relations(b"P1\tone  thing\nP2\t\nx\ty\nP3\n", 1, source())
         assert batch.relations == [("P1", "one thing"), ("P2", "")]
         assert batch.skipped == {"relation is not an id": 1, "wrong number of columns": 1}
+        minted = parse_relations(b"works for\tis employed by\n", 1, source(mint_ids=True))
+        assert minted.relations == [("P_works_for", "is employed by")]
         batch = parse_redirects(b"NYC\tNew York City\niPod\tIPod\nlonely\n", 1, source())
         assert batch.redirects == [("NYC", "New_York_City"), ("IPod", "IPod")]
 
@@ -113,7 +118,7 @@ class TestKgtk:
 
     def parse(self, *rows: tuple[str, ...]) -> Batch:
         data = "\n".join("\t".join(row) for row in (self.header, *rows)).encode()
-        return parse_kgtk(data, 1, Source("x", "kgtk", ImportOptions(), self.header))
+        return parse_kgtk(data, 1, Source("x", "kgtk", ImportOptions(), self.header, 1))
 
     def test_edges_literals_and_names(self) -> None:
         batch = self.parse(
@@ -151,7 +156,8 @@ class TestKgtk:
             ("f", "Q1", "wikipedia_sitelink", "x", ""),
         )
         assert not batch.facts and sum(batch.skipped.values()) == 6
-        short = parse_kgtk(b"h\nQ1\tP1\n", 1, Source("x", "kgtk", ImportOptions(), self.header))
+        assert self.parse(("g", "foo bar", "label", "'x'@en", "")).skipped == {"not an item or property": 1}
+        short = parse_kgtk(b"h\nQ1\tP1\n", 1, Source("x", "kgtk", ImportOptions(), self.header, 1))
         assert short.skipped == {"wrong number of columns": 1} and short.problems[0][0] == 2
 
 
@@ -199,8 +205,14 @@ class TestNTriples:
         line = f"<{home}/resource/Ada_Lovelace> <{home}/ontology/birthPlace> <{home}/resource/London> ."
         assert self.parse(line).skipped == {"subject is not an entity": 1}
         batch = self.parse(line, mint_ids=True)
-        assert triples(batch) == [("Q_Ada_Lovelace", "P_birthPlace", "Q_London")]
-        assert ("Q_Ada_Lovelace", 0, "Ada Lovelace") in batch.names
+        [(head, relation, tail)] = triples(batch)
+        assert head.startswith("Q_Ada_Lovelace.") and relation == "P_birthPlace" and tail.startswith("Q_London.")
+        assert (head, 2, "Ada Lovelace") in batch.names, "any label that the source gives goes first"
+
+    def test_one_name_in_two_namespaces_is_two_things(self) -> None:
+        lines = [f"<http://a.org/{place}/1> <http://a.org/near> <http://a.org/x/2> ." for place in ("people", "places")]
+        batch = self.parse(*lines, mint_ids=True)
+        assert len({head for head, _, _ in triples(batch)}) == 2 and len({tail for _, _, tail in triples(batch)}) == 1
 
     def test_bad_lines(self) -> None:
         batch = parse_ntriples(b"rubbish\n\xff\xfe\n", 1, source())
@@ -257,6 +269,10 @@ class TestAuthors:
     ("content", "format"),
     [
         (b"Q1\tP2\tQ3\n", "facts"),
+        (b"# a comment\n\nQ1\tP2\tQ3\n", "facts"),
+        (b"\xef\xbb\xbfQ1\tP2\tQ3\n", "facts"),
+        (b"# a comment\n<http://a> <http://b> <http://c> .\n", "ntriples"),
+        (b"\nid\tnode1\tlabel\tnode2\ne\tQ1\tP2\tQ3\n", "kgtk"),
         (b"id\tnode1\tlabel\tnode2\ne\tQ1\tP2\tQ3\n", "kgtk"),
         (b"node1\tlabel\tnode2\nQ1\tP2\tQ3\n", "kgtk"),
         (b"<http://a> <http://b> <http://c> .\n", "ntriples"),

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kglm.errors import DataError, UnknownIdError, VersionError
+from kglm.errors import DataError, GraphError, KglmError, UnknownIdError, VersionError
 from kglm.kg import journal
-from kglm.kg.compiled import arrays_directory
+from kglm.kg.compiled import arrays_directory, compile_store
+from kglm.kg.edits import FactEdit, NewEntity
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.store import Store
 from worlds import BORN, FAMILY, facts_of, make_store
@@ -107,6 +108,13 @@ class TestNames:
         assert graph.search("barack OBAMA")[0].match == "Barack Obama"
         assert graph.search("   ") == graph.search("nobody") == []
         assert graph.search("%") == graph.search("'; DROP TABLE fact; --") == []
+        assert [hit.id for hit in graph.search("Q5")] == ["Q5"]
+
+    @pytest.mark.parametrize("name", ["Jay-Z", "Émile Zola", "ŁÓDŹ", "a'b", "\U0001f600", "x" * 3000])
+    def test_search_finds_every_name_in_any_case(self, tmp_path: Path, name: str) -> None:
+        with KnowledgeGraph.open(make_store(tmp_path / "s", [("Q1", "P1", "Q2")], {"Q1": (name,)})) as graph:
+            for text in (name, name.lower(), name.upper(), name[:4], name.casefold()):
+                assert [hit.id for hit in graph.search(text)] == ["Q1"], text
 
 
 class TestOpening:
@@ -181,6 +189,33 @@ class TestOpening:
         with pytest.raises(DataError, match="cannot be read as a graph"):
             KnowledgeGraph.open(path)
 
+    def test_arrays_of_another_history_are_not_taken(self, path: Path, tmp_path: Path) -> None:
+        """Same import, as many edits, other edits: the file that was moved here has its own arrays."""
+        import shutil
+
+        other = tmp_path / "other.kg"
+        shutil.copy(path, other)
+        for file, tail in ((path, "2001"), (other, "2002")):
+            with KnowledgeGraph.open(file, writable=True) as graph:
+                graph.add("Q13133", "P569", tail)
+        with Store.open(path) as store:
+            compile_store(store)
+        other.replace(path)
+        with KnowledgeGraph.open(path) as graph:
+            tails = {tail for _, _, tail in facts_of(graph)}
+        assert "T::9::+2002-00-00T00:00:00Z" in tails and "T::9::+2001-00-00T00:00:00Z" not in tails
+
+    def test_a_locked_file_says_so(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        import sqlite3
+
+        holder = sqlite3.connect(path)
+        holder.execute("BEGIN EXCLUSIVE")
+        connect = sqlite3.connect
+        monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: connect(*a, **k | {"timeout": 0.1}))
+        with pytest.raises(KglmError, match="is being written by another process"):
+            KnowledgeGraph.open(path)
+        holder.close()
+
 
 class TestHash:
     def test_same_content_same_hash(self, path: Path, tmp_path: Path) -> None:
@@ -193,8 +228,41 @@ class TestHash:
         fork = graph.fork()
         fork.remove("Q76", "P26", "Q13133")
         assert fork.hash != before == graph.hash
+        twin = fork.fork()
+        assert twin.hash == fork.hash, "a fork of a fork knows what happened"
+        forked = fork.hash
         graph.remove("Q76", "P26", "Q13133")
         assert graph.hash != before
+        assert fork.hash == forked, "and does not see what happens elsewhere"
+
+
+def test_a_graph_opened_for_reading_refuses_edits(path: Path) -> None:
+    with KnowledgeGraph.open(path) as graph:
+        for work in (lambda: graph.set("Q76", "P569", "2013"), graph.undo):
+            with pytest.raises(GraphError, match=r"opened for reading; .*writable=True"):
+                work()
+
+
+def test_threads_that_edit_one_graph_lose_nothing(path: Path) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    with KnowledgeGraph.open(path, writable=True) as graph:
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda year: graph.add("Q76", "P569", str(year)), range(1500, 1560)))
+        assert len(graph.tails(graph.number("Q76"), graph.find_relation("P569") or 0)) == 61
+        with KnowledgeGraph.open(path) as again:
+            assert facts_of(again) == facts_of(graph)
+
+
+def test_edges_of_many_with_some_edited(graph: KnowledgeGraph) -> None:
+    graph.set("Q76", "P569", "2013-03-21")
+    graph.edit([NewEntity("Q_x", ("X",)), FactEdit("add", "Q_x", "P26", "Q5")])
+    numbers = list(range(len(graph)))[::-1]
+    ragged = graph.edges_of(numbers)
+    for k, number in enumerate(numbers):
+        part = slice(ragged.offsets[k], ragged.offsets[k + 1])
+        assert np.array_equal(ragged.relation[part], graph.edges(number).relation)
+        assert np.array_equal(ragged.tail[part], graph.edges(number).tail)
 
 
 def test_a_second_process_catches_up(path: Path) -> None:

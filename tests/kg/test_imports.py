@@ -25,6 +25,7 @@ from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.imports import import_graph
 from kglm.kg.records import ImportOptions
 from kglm.kg.store import Store
+from kglm.text.document import mentioned_entities
 from worlds import facts_of, make_store, write_entities, write_facts
 
 
@@ -73,6 +74,32 @@ class TestResult:
             assert list(graph.names(graph.number("Q1"))) == ["one", "uno", "1"]
         assert report.aliases == 2
 
+    def test_many_statements_of_one_fact_are_not_joined_with_each_other(self, tmp_path: Path) -> None:
+        fact = {"head": "Q1", "relation": "P54", "tail": "Q2"}
+        rows = [json.dumps(fact | {"qualifiers": {"P580": [f"V::{n}.0000::1"]}}) for n in range(1000)]
+        (tmp_path / "f.jsonl").write_text("\n".join(rows))
+        report = import_graph([tmp_path / "f.jsonl"], tmp_path / "g.kg")
+        assert (report.facts, report.duplicates) == (1001, 999)
+
+    def test_a_byte_order_mark_and_comments(self, tmp_path: Path) -> None:
+        (tmp_path / "f.tsv").write_bytes(b"\xef\xbb\xbf# mine\n\nQ1\tP1\tQ2\nQ1\tP1\tQ3\n")
+        assert import_graph([tmp_path / "f.tsv"], tmp_path / "g.kg").facts == 2
+        (tmp_path / "g.tsv").write_bytes(b"\xef\xbb\xbfQ1\tP1\tQ2\n")
+        assert import_graph([tmp_path / "g.tsv"], tmp_path / "h.kg").facts == 1
+        (tmp_path / "k.tsv").write_text("\nid\tnode1\tlabel\tnode2\ne\tQ1\tP1\tQ2\n")
+        report = import_graph([tmp_path / "k.tsv"], tmp_path / "k.kg")
+        assert (report.facts, report.entities) == (1, 2)
+
+    def test_labels_beat_names_made_of_ids(self, tmp_path: Path) -> None:
+        (tmp_path / "f.nt").write_text(
+            "<http://a.org/people/1> <http://a.org/livesIn> <http://a.org/places/1> .\n"
+            '<http://a.org/people/1> <http://www.w3.org/2000/01/rdf-schema#label> "Anna"@en .\n'
+        )
+        import_graph([tmp_path / "f.nt"], tmp_path / "g.kg", options=ImportOptions(mint_ids=True))
+        with KnowledgeGraph.open(tmp_path / "g.kg") as graph:
+            [anna] = graph.search("Anna")
+            assert anna.label == "Anna" and len(graph.search("1")) == 2
+
     def test_several_sources_of_several_formats(self, tmp_path: Path) -> None:
         tsv = write_facts(tmp_path / "f.tsv", [("Q1", "P1", "Q2")])
         (tmp_path / "d.json").write_bytes(lines([entity("Q3", "three", {"P1": [statement(item("Q1"))]})]))
@@ -104,7 +131,7 @@ class TestResult:
             assert store.by_title("A") is None, "a cycle ends"
             assert store.by_title("") is None
 
-    def test_order_of_sources_and_workers_do_not_matter(self, dump: Path, imported: Path, tmp_path: Path,
+    def test_the_number_of_workers_does_not_matter(self, dump: Path, imported: Path, tmp_path: Path,
                                                         monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
         monkeypatch.setattr(imports, "PARALLEL_FROM", 0)
         import_graph([dump], tmp_path / "two.kg", workers=2)
@@ -135,7 +162,9 @@ class TestNear:
         document = {"title": "t", "tokens": ["@@START@@", "x", "@@END@@"], "annotations": [mention]}
         (tmp_path / "docs.jsonl").write_text(json.dumps(document) + "\n")
         source = write_facts(tmp_path / "f.tsv", facts or self.facts)
-        import_graph([source], tmp_path / "g.kg", near=[tmp_path / "docs.jsonl"], hops=hops, replace=True)
+        import_graph(
+            [source], tmp_path / "g.kg", near=mentioned_entities([tmp_path / "docs.jsonl"]), hops=hops, replace=True
+        )
         with KnowledgeGraph.open(tmp_path / "g.kg") as graph:
             return {graph.id(n) for n in range(len(graph))}
 
@@ -157,17 +186,32 @@ class TestNear:
         facts = write_facts(tmp_path / "f.tsv", [("Q1", "P2048", "V::2.0000::http://www.wikidata.org/entity/Q11573")])
         names = {"Q11573": ("metre",), "P2048": ("height",), "Q777": ("far away",)}
         entities = [write_entities(tmp_path / "e.jsonl", names)]
-        import_graph([facts], tmp_path / "g.kg", entities=entities, near=[tmp_path / "docs.jsonl"])
+        import_graph([facts], tmp_path / "g.kg", entities=entities, near=mentioned_entities([tmp_path / "docs.jsonl"]))
         with KnowledgeGraph.open(tmp_path / "g.kg") as graph:
             assert "Q777" not in graph and graph.relation_name("P2048") == "height"
             [height] = [n for n in range(len(graph)) if graph.id(n).startswith("V::")]
             assert "2 metres" in graph.aliases(height)
 
+    def test_nothing_is_near(self, tmp_path: Path) -> None:
+        """A graph that would be empty is refused, and a good one that it would replace stays."""
+        facts = write_facts(tmp_path / "f.tsv", self.facts)
+        import_graph([facts], tmp_path / "g.kg")
+        before = content(tmp_path / "g.kg")
+        with pytest.raises(DataError, match="no fact is near the entities of the documents"):
+            import_graph([facts], tmp_path / "g.kg", near=["Q777"], replace=True)
+        assert content(tmp_path / "g.kg") == before and not leftovers(tmp_path)
+
+    def test_a_date_that_is_mentioned_brings_nobody(self, tmp_path: Path) -> None:
+        facts = write_facts(tmp_path / "f.tsv", self.facts)
+        import_graph([facts], tmp_path / "g.kg", near=["Q1", "T::9::+1999-00-00T00:00:00Z"], hops=1)
+        with KnowledgeGraph.open(tmp_path / "g.kg") as graph:
+            assert "Q99" not in graph
+
     def test_documents_without_mentions(self, tmp_path: Path) -> None:
         (tmp_path / "docs.jsonl").write_text('{"title": "t", "tokens": ["x"]}\n')
         facts = write_facts(tmp_path / "f.tsv", self.facts)
         with pytest.raises(DataError, match="mention no entity"):
-            import_graph([facts], tmp_path / "g.kg", near=[tmp_path / "docs.jsonl"])
+            import_graph([facts], tmp_path / "g.kg", near=mentioned_entities([tmp_path / "docs.jsonl"]))
 
 
 class TestRefusals:
@@ -205,7 +249,22 @@ class TestRefusals:
             packed.write_bytes(whole[: len(whole) // 2])
             with pytest.raises(DataError, match="ends in the middle"):
                 import_graph([packed], tmp_path / "g.kg", workers=1)
-            assert not (tmp_path / "g.kg").exists()
+            assert not (tmp_path / "g.kg").exists() and not leftovers(tmp_path)
+
+    def test_two_imports_to_one_graph(self, dump: Path, tmp_path: Path) -> None:
+        process = importing(dump, tmp_path / "g.kg")
+        wait_for_progress(tmp_path / "g.kg.partial", process, 2)
+        with pytest.raises(KglmError, match="another import is writing this graph"):
+            import_graph([dump], tmp_path / "g.kg")
+        process.communicate()
+        assert process.returncode == 0 and (tmp_path / "g.kg").exists() and not leftovers(tmp_path)
+
+    def test_a_file_that_only_looks_like_a_staging_file(self, tmp_path: Path) -> None:
+        facts = write_facts(tmp_path / "f.tsv", [("Q1", "P1", "Q2")])
+        (tmp_path / "g.kg.partial").write_text("my notes")
+        with pytest.raises(KglmError, match="is no unfinished import; move it away"):
+            import_graph([facts], tmp_path / "g.kg")
+        assert (tmp_path / "g.kg.partial").read_text() == "my notes"
 
     def test_a_missing_directory(self, tmp_path: Path) -> None:
         facts = write_facts(tmp_path / "f.tsv", [("Q1", "P1", "Q2")])
@@ -344,3 +403,20 @@ def test_precisions_survive(tmp_path: Path) -> None:
     with KnowledgeGraph.open(tmp_path / "g.kg") as graph:
         shown = {graph.label(int(tail)) for tail in graph.edges(graph.number("Q1")).tail}
     assert "August 1961" in shown and any("5th century BC" in text for text in shown)
+
+
+@pytest.mark.slow
+def test_a_large_dump_killed_half_way(tmp_path: Path) -> None:
+    """200,000 entities, real block size, two workers, SIGKILL in the middle: the same graph as an unbroken run."""
+    dump = tmp_path / "large.json"
+    with dump.open("wb") as stream:
+        stream.writelines(generated(200_000))
+    import_graph([dump], tmp_path / "whole.kg")
+    command = [sys.executable, "-m", "kglm", "kg", "import", str(dump), "--to", str(tmp_path / "killed.kg")]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True)
+    reached = wait_for_progress(tmp_path / "killed.kg.partial", process, dump.stat().st_size // 2 >> 16)
+    process.kill()
+    process.communicate()
+    assert dump.stat().st_size // 2 <= reached < dump.stat().st_size
+    assert import_graph([dump], tmp_path / "killed.kg").resumed
+    assert content(tmp_path / "killed.kg") == content(tmp_path / "whole.kg")

@@ -47,6 +47,11 @@ class TestLines:
         [(line, what)] = batch.problems
         assert line == 3 and "not JSON" in what
 
+    @pytest.mark.parametrize("line", [b'"oops" x', b'{"id":"Q1","labels":5,"cl', b"{", b'{"id": "Q1", "labels": nan}'])
+    def test_wrong_and_not_json_at_once(self, line: bytes) -> None:
+        batch = parse(b"[\n" + line + b",\n" + json.dumps(entity("Q2", "b")).encode() + b"\n]")
+        assert [id for id, _, _ in batch.entities] == ["Q2"] and batch.skipped == {"not JSON": 1}
+
     def test_line_numbers_go_on_in_later_blocks(self) -> None:
         batch = parse_dump(b"rubbish\n", 41, Source("d", "wikidata", ImportOptions()))
         assert batch.problems[0][0] == 41
@@ -94,6 +99,18 @@ class TestEntities:
         assert batch.skipped == {"empty name": 1}
         german = parse(lines([one]), language="de")
         assert german.names == [("Q1", 0, "one auf Deutsch"), ("Q1", 1, "eins")]
+
+    def test_names_that_are_the_same_in_all_languages(self) -> None:
+        shared = entity(
+            "Q1", labels={"mul": {"value": "Ada"}}, aliases={"mul": [{"value": "A."}], "en": [{"value": "L."}]}
+        )
+        assert parse(lines([shared])).names == [("Q1", 0, "Ada"), ("Q1", 1, "L."), ("Q1", 1, "A.")]
+        own = entity("Q1", labels={"mul": {"value": "Ada"}, "en": {"value": "Ada L."}})
+        assert parse(lines([own])).names == [("Q1", 0, "Ada L.")]
+
+    def test_a_claim_under_something_that_is_no_property(self) -> None:
+        batch = parse(lines([entity("Q1", "x", {"P1 x": [statement(item("Q2"))]})]))
+        assert not batch.facts and batch.skipped == {"not a property": 1}
 
     @pytest.mark.parametrize("claims", [[], {}, None])
     def test_claims_missing_or_empty(self, claims: Any) -> None:

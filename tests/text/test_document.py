@@ -104,6 +104,10 @@ class TestNestedForm:
         document = self.load(old)
         assert document.text(document.mentions[0]) == words
 
+    def test_a_span_that_covers_the_last_marker_ends_before_it(self) -> None:
+        document = self.load((6, 9))
+        assert document.text(document.mentions[0]) == "e ."
+
     def test_flat_and_nested_are_the_same_document(self) -> None:
         flat = record(
             tokens=[START, "A", "b", ".", END, "C", "d", "e", ".", END],
@@ -155,6 +159,7 @@ def test_a_bad_record_is_refused_with_its_place(changes: dict[str, Any], message
         (b'{"title": "t", "tok', "not JSON"),
         (b'{"title": "\xff"}', "UTF-8"),
         (b"[]", "expected `object`"),
+        (b'{"title": "\\ud800", "tokens": []}', "lone surrogate"),
     ],
 )
 def test_a_bad_line_is_refused(line: bytes, message: str) -> None:

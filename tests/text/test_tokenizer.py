@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from kglm.errors import DataError
 from kglm.text import tokenizer as module
-from kglm.text.tokenizer import END, START, Token, Tokenizer, detokenize, tokenizer
+from kglm.text.document import END, START
+from kglm.text.tokenizer import Token, Tokenizer, detokenize, tokenizer
 
 
 def words(text: str) -> str:

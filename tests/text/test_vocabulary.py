@@ -58,14 +58,14 @@ def test_the_authors_directory(tmp_path: Path) -> None:
     for name, lines in {
         "tokens": [UNKNOWN, "the", ","],
         "tokens_unk": ["Tuckahoe", "zymurgy"],
-        "entity_ids": [UNKNOWN, "Q1"],
+        "entity_ids": [UNKNOWN, "", "Q1"],
         "raw_entity_ids": [UNKNOWN, "Q1", "Q2"],
         "relations": [UNKNOWN, "@@NEW@@", "P31"],
     }.items():
         (tmp_path / f"{name}.txt").write_text("\n".join(lines) + "\n")
     loaded = AuthorsVocabulary.load(tmp_path)
     assert loaded.tokens.index["the"] == 2, "line 1 (from 0) is index 2 in a padded file"
-    assert loaded.entity_ids.index("Q1") == 2
+    assert loaded.entity_ids.index("Q1") == 3, "a blank line has an index too"
     assert loaded.relations.index("P31") == 3
     assert loaded.tokens.unknown_types == 2
     (tmp_path / "relations.txt").unlink()

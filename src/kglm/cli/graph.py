@@ -11,13 +11,15 @@ import typer
 
 from kglm.cli.output import Json, print_json, print_table, say
 from kglm.errors import KglmError
+from kglm.kg.arrays import canonical_id
 from kglm.kg.edits import FactEdit, NewEntity, parse_fact, resolve_entity
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.imports import FORMATS, import_graph
-from kglm.kg.journal import Change
+from kglm.kg.journal import Change, last_edit
 from kglm.kg.literals import is_literal
 from kglm.kg.records import ImportOptions
 from kglm.kg.store import RANKS
+from kglm.text.document import mentioned_entities
 
 app = typer.Typer(help="The knowledge graph: import, show, find, edit.")
 
@@ -62,7 +64,7 @@ def import_(
         entities=entities or (),
         relations=relations or (),
         redirects=redirects or (),
-        near=near or (),
+        near=mentioned_entities(near) if near else None,
         hops=hops,
         format=format,
         options=ImportOptions(language, mint_ids, iso_years),
@@ -126,6 +128,8 @@ def _described(graph: KnowledgeGraph, number: int) -> dict[str, Any]:
     names = list(graph.aliases(number))
     # a qualifier that belongs to a statement is shown with it, not once more by itself
     statements = [fact for fact in graph.store.facts_of(id) if not graph.store.statements_of(fact)]
+    # and of two spellings of one date, one
+    statements = list({(fact.relation, canonical_id(fact.tail)): fact for fact in reversed(statements)}.values())[::-1]
     reverse: dict[str, list[dict[str, str]]] = {}
     relation, tail = graph.edges(number)
     for r, head in zip(relation[relation % 2 == 1], tail[relation % 2 == 1], strict=True):
@@ -211,7 +215,7 @@ def edit(
     with KnowledgeGraph.open(kg, writable=True) as stored:
         graph = stored.fork() if dry_run else stored
         if undo:
-            changes = stored.undo() if not dry_run else _would_undo(stored)
+            changes = last_edit(stored.store)[1] if dry_run else stored.undo()
         else:
             changes = _edit(graph, wanted, entity or [])
         if json:
@@ -219,12 +223,8 @@ def edit(
         else:
             for line in _lines(graph, changes):
                 say(line)
-
-
-def _would_undo(graph: KnowledgeGraph) -> list[Change]:
-    from kglm.kg.journal import last_edit
-
-    return last_edit(graph.store)[1]
+            if undo and not changes:
+                say("nothing: that edit only created an entity, which stays without facts")
 
 
 def _edit(graph: KnowledgeGraph, wanted: list[tuple[str, str]], entities: list[str]) -> list[Change]:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import sqlite3
 import sys
@@ -54,8 +55,9 @@ def main() -> None:
     given = sys.argv[1:] or ["--help"]
     arguments = [argument for argument in given if argument != "--debug"]
     debug = len(arguments) < len(given) or bool(os.environ.get("KGLM_DEBUG"))
+    _prepare_output()
     try:
-        code = app(arguments, standalone_mode=False)
+        code = app(arguments, prog_name="kglm", standalone_mode=False)
         sys.stdout.flush()
     except (KglmError, sqlite3.DatabaseError) as error:
         if debug:
@@ -63,7 +65,8 @@ def main() -> None:
         remedy = "" if isinstance(error, KglmError) else "; look at the graph with: kglm doctor KG"
         _leave(f"error: {error}{remedy}", 2)
     except UsageError as error:
-        _leave(f"error: {error.format_message()}; see kglm {_verb(arguments)}--help", 2)  # type: ignore[attr-defined]
+        command = getattr(getattr(error, "ctx", None), "command_path", "kglm")
+        _leave(f"error: {error.format_message().rstrip('.')}; see {command} --help", 2)  # type: ignore[attr-defined]
     except (KeyboardInterrupt, typer.Abort):
         _leave("interrupted", 130)
     except BrokenPipeError:  # the reader, `head` perhaps, has seen enough
@@ -72,13 +75,17 @@ def main() -> None:
     except OSError as error:
         if error.errno != errno.ENOSPC or debug:
             raise
-        _leave("error: the disk is full; free some space, then run the command again", 2)
+        _leave("error: the report could not be written to standard output: the disk is full", 2)
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _verb(arguments: list[str]) -> str:
-    verb = arguments[0] if arguments and not arguments[0].startswith("-") else ""
-    return f"{verb} " if verb else ""
+def _prepare_output() -> None:
+    """Characters that the terminal cannot show are no reason to fail, nor is a closed standard output."""
+    if sys.stdout is None:  # type: ignore[unreachable, unused-ignore]
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _leave(message: str, code: int) -> None:

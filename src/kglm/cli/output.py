@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any
@@ -14,7 +15,8 @@ from rich.table import Table
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
-console = Console(highlight=False, soft_wrap=True)
+WIDE = 240
+"""Columns of a table that is not shown on a terminal: nothing that reads it wants words cut in two."""
 
 
 def print_json(value: object) -> None:
@@ -32,13 +34,21 @@ def print_table(
     for number, column in enumerate(columns):
         table.add_column(column, justify="right" if number in right else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(escape(_shown(cell)) for cell in row))
-    Console(highlight=False).print(table)
+        table.add_row(*(_literal(_shown(cell)) for cell in row))
+    console = Console(highlight=False, emoji=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = WIDE
+    console.print(table)
 
 
 def say(text: str) -> None:
     """A line of text, shown literally."""
-    console.print(escape(text))
+    Console(highlight=False, emoji=False, soft_wrap=True).print(_literal(text))
+
+
+def _literal(text: str) -> str:
+    """As it is: no markup, no emoji codes, and control characters made visible instead of sent to the terminal."""
+    return escape("".join(c if c in "\n\t" or c.isprintable() or c == "\u00a0" else ascii(c)[1:-1] for c in text))
 
 
 def _shown(cell: Any) -> str:

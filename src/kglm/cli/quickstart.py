@@ -11,6 +11,7 @@ import typer
 from kglm import bundled
 from kglm.cli import documents, graph
 from kglm.cli.output import say
+from kglm.files import writing
 
 
 def quickstart(
@@ -21,7 +22,8 @@ def quickstart(
         with tempfile.TemporaryDirectory(prefix="kglm-quickstart-") as directory:
             _tour(Path(directory))
     else:
-        to.mkdir(parents=True, exist_ok=True)
+        with writing(to):
+            to.mkdir(parents=True, exist_ok=True)
         _tour(to)
 
 

@@ -13,7 +13,8 @@ from typing import Any
 
 from kglm.errors import DataError
 from kglm.files import open_binary, reading
-from kglm.kg.ids import NEW, REFLEXIVE, REVERSE
+from kglm.kg.ids import NEW, REFLEXIVE, REVERSE, is_item_id
+from kglm.kg.literals import is_literal
 from kglm.kg.records import Batch, Source, TermReader
 
 RECORDS_A_BATCH = 20_000
@@ -86,6 +87,9 @@ def read_authors(source: Source) -> Iterator[Batch]:
     batch, count = Batch(), 0
     for record, (id, values) in enumerate(content.items(), 1):
         terms = TermReader(batch, source.options)
+        if isinstance(id, str) and not is_item_id(id) and not is_literal(id):
+            batch.skip("not an entity id")
+            continue
         if not isinstance(id, str) or not isinstance(values, list | tuple):
             raise DataError(f"entry {record} is not an id with a list", place=source.path)
         for value in values:
@@ -99,7 +103,8 @@ def read_authors(source: Source) -> Iterator[Batch]:
 
 def _add(terms: TermReader, record: int, id: str, value: Any, path: str) -> None:
     if isinstance(value, str):
-        terms.batch.name(id, value, 1)
+        if is_item_id(id):
+            terms.batch.name(id, value, 1)
     elif isinstance(value, tuple) and len(value) == 2 and all(isinstance(part, str) for part in value):
         _add_edge(terms, record, id, *value)
     elif isinstance(value, list) and value and all(isinstance(part, str) for part in value):

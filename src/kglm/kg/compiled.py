@@ -5,7 +5,7 @@ read from tail to head, so `r ^ 1` is the reverse of r; index 0 is reflexive. Th
 (relation, tail), sorted: its reflexive edge, its facts, and the facts it is the tail of, reversed. Dates and
 quantities have no edges: they are never a parent. Two ids of one date are one node.
 
-The arrays are a cache beside the store, `KG.arrays/IDENTITY-GENERATION/`, each directory complete or absent.
+The arrays are a cache beside the store, `KG.arrays/DIGEST-GENERATION/`, each directory complete or absent.
 """
 
 from __future__ import annotations
@@ -91,8 +91,13 @@ class CompiledGraph:
 def open_compiled(store: Store, *, journal_limit: int) -> CompiledGraph:
     """The newest arrays of this store that are at most `journal_limit` changes behind; made if there are none."""
     generation = store.generation
-    for directory, found in _existing(arrays_directory(store), store.identity):
-        if found <= generation and store.count_changes(found) <= journal_limit and (arrays := _load(directory)):
+    for directory, found in _existing(arrays_directory(store)):
+        if (
+            found <= generation
+            and directory.name == _name(store, found)
+            and store.count_changes(found) <= journal_limit
+            and (arrays := _load(directory)) is not None
+        ):
             return arrays
     return compile_store(store)
 
@@ -104,25 +109,26 @@ def compile_store(store: Store) -> CompiledGraph:
     vanish or be damaged before they are mapped, they are built again.
     """
     for _ in range(ATTEMPTS):
-        if arrays := _load(_write(store)):
+        if (arrays := _load(_write(store))) is not None:
             return arrays
     raise KglmError("cannot keep the compiled arrays", place=arrays_directory(store), remedy="is the disk failing?")
 
 
 def _write(store: Store) -> Path:
     with store.snapshot():
-        generation, identity = store.generation, store.identity
+        generation = store.generation
+        name = _name(store, generation)
         arrays, relations = build_arrays(store)
     home = arrays_directory(store)
-    target = home / f"{identity}-{generation}"
+    target = home / name
     with atomic_directory(target) as directory:
         for name, array in arrays.items():
             np.save(directory / f"{name}.npy", array, allow_pickle=False)
         write_json(
             directory / "meta.json",
-            {"format": FORMAT, "generation": generation, "identity": identity, "relations": relations},
+            {"format": FORMAT, "generation": generation, "relations": relations},
         )
-    for old, _ in _existing(home, None):
+    for old, _ in _existing(home):
         if old != target:
             _remove(old)
     return target
@@ -140,12 +146,17 @@ def arrays_directory(store: Store) -> Path:
     return store.path.with_name(store.path.name + ".arrays")
 
 
-def _existing(home: Path, identity: str | None) -> Iterator[tuple[Path, int]]:
+def _name(store: Store, generation: int) -> str:
+    """The content decides: a store that was edited in another way has other arrays, whatever its file is called."""
+    return f"{store.digest(generation)}-{generation}"
+
+
+def _existing(home: Path) -> Iterator[tuple[Path, int]]:
     """Complete array directories, newest generation first."""
     found = []
     for directory in home.iterdir() if home.is_dir() else ():
-        name, _, generation = directory.name.rpartition("-")
-        if generation.isdigit() and identity in (None, name):
+        generation = directory.name.rpartition("-")[2]
+        if generation.isdigit():
             found.append((directory, int(generation)))
     yield from sorted(found, key=lambda item: -item[1])
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from kglm.errors import GraphError, KglmError, LiteralError, UnknownIdError
 from kglm.kg.ids import REFLEXIVE, REVERSE, is_entity_id, is_item_id, is_relation_id
-from kglm.kg.journal import Change, removal, stored_forms
-from kglm.kg.literals import canonical_literal, is_date, is_literal, literal_from_text
+from kglm.kg.journal import Change, Pending
+from kglm.kg.literals import canonical_literal, is_date, is_literal, is_quantity, literal_from_text, quantity_unit
+from kglm.kg.quantities import Quantity, normal_unit, parse_quantity, unit_spellings
 from kglm.kg.store import FactRow, Found
 
 if TYPE_CHECKING:
@@ -40,13 +41,13 @@ class NewEntity(NamedTuple):
 def plan(graph: KnowledgeGraph, edit: FactEdit | NewEntity) -> list[Change]:
     """The changes that carry out `edit` on the graph as it is; nothing is changed here."""
     if isinstance(edit, NewEntity):
-        return [_creation(graph, edit)]
+        return _creation(graph, edit)
     relation = resolve_relation(graph, edit.relation)
     head, tail = edit.head, edit.tail
     if relation.startswith(REVERSE):
         relation, head, tail = relation.removeprefix(REVERSE), tail, head
     head = resolve_entity(graph, head)
-    tail = resolve_tail(graph, relation, tail)
+    tail = resolve_tail(graph, head, relation, tail)
     if head == tail:
         raise GraphError(f"a fact from {head} to itself", remedy="give two different entities")
     wanted = FactRow(head, relation, tail)
@@ -65,8 +66,10 @@ def _removal(graph: KnowledgeGraph, fact: FactRow) -> list[Change]:
             f"there is no fact {_show(graph, fact)}",
             remedy=f"see the facts with: kglm kg show KG {fact.head}",
         )
-    forms = stored_forms(graph.store, fact) or [fact]
-    return [change for form in forms for change in removal(graph.store, form)]
+    changes: list[Change] = []
+    for form in Pending(graph.store, fact.head, graph.pending).forms_of(fact):
+        changes += Pending(graph.store, fact.head, [*graph.pending, *changes]).removal(form)
+    return changes
 
 
 def _setting(graph: KnowledgeGraph, fact: FactRow) -> list[Change]:
@@ -74,24 +77,28 @@ def _setting(graph: KnowledgeGraph, fact: FactRow) -> list[Change]:
     tails = [] if relation is None else [graph.id(int(tail)) for tail in graph.tails(head, relation)]
     if tails == [fact.tail]:
         raise GraphError(f"{_show(graph, fact)} is already the only such fact", remedy="nothing was changed")
-    changes = [
-        change
-        for tail in tails
-        if tail != fact.tail
-        for change in _removal(graph, FactRow(fact.head, fact.relation, tail))
-    ]
+    draft = graph.fork()  # what one removal takes along, the next must not count on
+    changes: list[Change] = []
+    for tail in tails:
+        if tail != fact.tail:
+            step = _removal(draft, FactRow(fact.head, fact.relation, tail))
+            draft.take(step)
+            changes += step
     return changes if fact.tail in tails else [*changes, Change("add", *fact)]
 
 
-def _creation(graph: KnowledgeGraph, edit: NewEntity) -> Change:
-    names = tuple(dict.fromkeys(name.strip() for name in edit.names if name.strip()))
+def _creation(graph: KnowledgeGraph, edit: NewEntity) -> list[Change]:
+    names = tuple(dict.fromkeys(" ".join(name.split()) for name in edit.names if name.strip()))
     if not is_item_id(edit.id):
         raise GraphError(f"{edit.id!r} is not an entity id", remedy="use Q123, or Q_something for one of your own")
-    if edit.id in graph:
-        raise GraphError(f"the entity {edit.id} is there already", remedy="use it as it is")
     if not names:
         raise GraphError(f"the new entity {edit.id} has no name", remedy='write "ID=LABEL|ALIAS|…"')
-    return Change("create", edit.id, names=names)
+    number = graph.find(edit.id)
+    if number is None:
+        return [Change("create", edit.id, names=names)]
+    if len(graph.edges(number).tail) == 1 and tuple(graph.names(number)) == names:
+        return []  # left without facts by an undo: there it is
+    raise GraphError(f"the entity {edit.id} is there already", remedy="use it as it is")
 
 
 def _holds(graph: KnowledgeGraph, fact: FactRow) -> bool:
@@ -112,7 +119,7 @@ def _show(graph: KnowledgeGraph, fact: FactRow) -> str:
 
 def resolve_entity(graph: KnowledgeGraph, text: str) -> str:
     """The id of an entity given by id or by name; a name that several share is refused with a list of them."""
-    text = text.strip()
+    text = " ".join(text.split())
     if is_entity_id(text):
         if is_literal(text):
             raise GraphError(f"{text!r} is a date or quantity", remedy="a fact starts from an entity")
@@ -147,86 +154,112 @@ def _created_with_name(graph: KnowledgeGraph, text: str) -> list[Found]:
 
 def resolve_relation(graph: KnowledgeGraph, text: str) -> str:
     """The id of a relation given by id (`P26`, `R:P26`, `P54:P413`) or by name."""
-    text = text.strip()
+    text = " ".join(text.split())
     plain = text.removeprefix(REVERSE)
     if text == REFLEXIVE:
         raise GraphError("the reflexive relation is derived", remedy="it cannot be edited")
     if is_relation_id(plain):
         if graph.find_relation(plain) is None and plain not in graph:
             raise UnknownIdError(
-                f"no relation {plain!r}",
-                place=graph.store.path,
-                remedy="see the relations of an entity: kglm kg show",
+                f"no relation {plain!r}", place=graph.store.path, remedy="see the relations of an entity: kglm kg show"
             )
         return text
     names = relation_names(graph)
-    if plain.casefold() in names:
-        return (REVERSE if text != plain else "") + names[plain.casefold()]
+    ids = names.get(plain.casefold(), [])
+    if len(ids) == 1:
+        return (REVERSE if text != plain else "") + ids[0]
+    if ids:
+        raise GraphError(f"{len(ids)} relations are called {plain!r}", remedy=f"use an id: {', '.join(ids[:8])}")
     close = difflib.get_close_matches(plain.casefold(), names, 3)
-    hint = ", ".join(f"{names[name]} ({name})" for name in close)
+    hint = ", ".join(f"{names[name][0]} ({name})" for name in close)
     raise UnknownIdError(
-        f"no relation called {text!r}",
-        place=graph.store.path,
-        remedy=f"did you mean {hint}?" if hint else None,
+        f"no relation called {text!r}", place=graph.store.path, remedy=f"did you mean {hint}?" if hint else None
     )
 
 
-def relation_names(graph: KnowledgeGraph) -> dict[str, str]:
-    """Case-folded names of the stored relations, labels before aliases, to their ids."""
-    names: dict[str, str] = {}
+def relation_names(graph: KnowledgeGraph) -> dict[str, list[str]]:
+    """Case-folded names of the stored relations to their ids: by label, or if no label says so by alias."""
+    labels: dict[str, list[str]] = {}
+    aliases: dict[str, list[str]] = {}
     for index in range(2, graph.relation_count, 2):
-        names.setdefault(graph.relation_label(index).casefold(), graph.relation_id(index))
-    for index in range(2, graph.relation_count, 2):
-        if (entity := graph.find(graph.relation_id(index))) is not None:
-            for name in graph.names(entity):
-                names.setdefault(name.casefold(), graph.relation_id(index))
-    return names
+        id = graph.relation_id(index)
+        labels.setdefault(graph.relation_label(index).casefold(), []).append(id)
+        entity = graph.find(id)
+        for name in () if entity is None else graph.names(entity):
+            ids = aliases.setdefault(name.casefold(), [])
+            if id not in ids:
+                ids.append(id)
+    return aliases | labels
 
 
-def resolve_tail(graph: KnowledgeGraph, relation: str, text: str) -> str:
+def resolve_tail(graph: KnowledgeGraph, head: str, relation: str, text: str) -> str:
     """The id of a tail: an entity by id or name, or a date or quantity as one writes it.
 
-    What a text like "1984" means depends on what the relation's other tails are.
+    What a text like "1984" means depends on what the relation's other tails are, and so does the unit of a number.
     """
-    text = text.strip()
+    text = " ".join(text.split())
     if is_literal(text):
         return _as_stored(graph, canonical_literal(text))
     if is_item_id(text):
         return graph.id(graph.number(text))
-    kind = literal_kind(graph, relation)
-    if kind is None:
-        try:
-            return resolve_entity(graph, text)
-        except UnknownIdError as unknown:
-            literal = literal_from_text(text)
-            if literal is None:
-                raise unknown
-            return _as_stored(graph, literal)
-    literal = literal_from_text(text, prefer=kind)
-    return resolve_entity(graph, text) if literal is None else _as_stored(graph, literal)
+    samples = sample_tails(graph, head, relation)
+    kinds = Counter("date" if is_date(id) else "quantity" if is_literal(id) else "entity" for id in samples)
+    match kinds.most_common(1):
+        case [("date", _)]:
+            return _as_stored(graph, _typed_date(graph, text))
+        case [("quantity", _)]:
+            return _as_stored(graph, _typed_quantity(graph, text, samples))
+    try:
+        return resolve_entity(graph, text)
+    except UnknownIdError as unknown:
+        literal = literal_from_text(text)
+        if literal is None:
+            raise unknown
+        return _as_stored(graph, literal)
 
 
-def _as_stored(graph: KnowledgeGraph, literal: str) -> str:
-    """The spelling that the graph already has for this date or quantity."""
-    number = graph.find(literal)
-    return literal if number is None else graph.id(number)
-
-
-def literal_kind(graph: KnowledgeGraph, relation: str) -> Literal["date", "quantity"] | None:
-    """What most tails of a relation are: dates, quantities, or (None) entities."""
+def sample_tails(graph: KnowledgeGraph, head: str, relation: str) -> list[str]:
+    """Some tails of a relation, those of `head` first: what a new one is likely to be like."""
+    own = [fact.tail for fact in graph.store.facts_of(head) if fact.relation == relation]
     rows = graph.store.rows(
         "SELECT t.id FROM relation r JOIN fact f ON f.relation = r.number JOIN entity t ON t.number = f.tail"
         " WHERE r.id = ? LIMIT 100",
         (relation,),
     )
-    kinds = Counter("entity" if not is_literal(id) else "date" if is_date(id) else "quantity" for [id] in rows)
-    match kinds.most_common(1):
-        case [("date", _)]:
-            return "date"
-        case [("quantity", _)]:
-            return "quantity"
-        case _:
-            return None
+    return own + [id for [id] in rows]
+
+
+def _typed_date(graph: KnowledgeGraph, text: str) -> str:
+    literal = literal_from_text(text, prefer="date")
+    if literal is None:
+        return resolve_entity(graph, text)
+    if not is_date(literal):
+        raise LiteralError(f"{text!r} is no date", remedy='write it like "1957-07-04", "4 July 1957" or "1957"')
+    return literal
+
+
+def _typed_quantity(graph: KnowledgeGraph, text: str, samples: list[str]) -> str:
+    """A number takes the unit that the other tails have; a unit that is given must be one of theirs."""
+    units = dict.fromkeys(quantity_unit(id) for id in samples if is_quantity(id))
+    readings = parse_quantity(text)
+    for amount, said in readings:
+        if not said:
+            return Quantity(amount, next(iter(units)) or "1").id
+        for unit in filter(None, units):
+            if normal_unit(said) in unit_spellings(graph.unit_names(unit)):
+                return Quantity(amount, unit).id
+    if readings:
+        raise LiteralError(
+            f"the unit of {text!r} is none that this relation has",
+            remedy=f"give the number alone, or an id like {Quantity(readings[0][0], 'Q1').id}",
+        )
+    return resolve_entity(graph, text)
+
+
+def _as_stored(graph: KnowledgeGraph, id: str) -> str:
+    """The spelling that the graph already has for this date or quantity."""
+    number = graph.find(id)
+    return id if number is None else graph.id(number)
 
 
 def parse_fact(graph: KnowledgeGraph, text: str) -> tuple[str, str, str]:
@@ -269,4 +302,5 @@ def _resolved(graph: KnowledgeGraph, head: str, relation: str, tail: str) -> tup
     relation = resolve_relation(graph, relation)
     if relation.startswith(REVERSE):  # said from the tail's side: the fact itself runs the other way
         relation, head, tail = relation.removeprefix(REVERSE), tail, head
-    return resolve_entity(graph, head), relation, resolve_tail(graph, relation, tail)
+    head = resolve_entity(graph, head)
+    return head, relation, resolve_tail(graph, head, relation, tail)

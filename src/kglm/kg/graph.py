@@ -1,6 +1,6 @@
 """The knowledge graph as the rest of the system sees it: nodes by number, edges as array slices, edits at once.
 
-graph = KnowledgeGraph.open("world.kg")
+graph = KnowledgeGraph.open("world.kg", writable=True)
 obama = graph.number("Q76")
 for relation, tail in zip(*graph.edges(obama)):
     print(graph.relation_label(relation), graph.label(tail))
@@ -14,10 +14,11 @@ draft.add("Q76", "P26", "Q6294")
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,10 +30,11 @@ from kglm.kg.compiled import open_compiled
 from kglm.kg.edits import FactEdit, NewEntity, plan
 from kglm.kg.ids import REVERSE
 from kglm.kg.journal import Change
-from kglm.kg.literals import is_literal, render_literal
+from kglm.kg.literals import is_literal, quantity_unit, render_literal
 from kglm.kg.overlay import Edges, Overlay
 from kglm.kg.store import Found, Store
 
+Edits = Literal["store", "memory", "refused"]
 JOURNAL_LIMIT = 1000
 """Changes replayed on top of older arrays when a graph is opened; beyond, the arrays are built anew."""
 
@@ -48,36 +50,45 @@ class RaggedEdges(NamedTuple):
 class KnowledgeGraph:
     """Facts, names and edits. Reading never touches the disk but for pages of the mapped arrays."""
 
-    def __init__(self, store: Store, overlay: Overlay, generation: int, *, durable: bool) -> None:
+    def __init__(self, store: Store, overlay: Overlay, generation: int, edits: Edits) -> None:
         self.store = store
         self.overlay = overlay
         self.generation = generation
         """The latest edit of the store that is in here."""
-        self.durable = durable
-        """Whether edits are written to the store; a fork's are not."""
+        self.edits: Edits = edits
+        """Where edits go: to the store, into memory only (a fork), or nowhere."""
         self._history: list[list[Change]] = []
+        """A fork's edits that are not undone."""
+        self._editing = threading.RLock()
         self.unit_names: Callable[[str], Sequence[str]] = lru_cache(4096)(self._unit_names)
 
     @classmethod
     def open(cls, path: str | Path, *, writable: bool = False) -> KnowledgeGraph:
         """Open a graph file made by `kglm kg import`."""
         store = Store.open(path, writable=writable)
-        base = open_compiled(store, journal_limit=JOURNAL_LIMIT)
-        graph = cls(store, Overlay(base), base.generation, durable=writable)
-        graph.refresh()
+        try:
+            base = open_compiled(store, journal_limit=JOURNAL_LIMIT)
+            graph = cls(store, Overlay(base), base.generation, "store" if writable else "refused")
+            graph.refresh()
+        except BaseException:
+            store.close()
+            raise
         return graph
 
     def refresh(self) -> None:
         """Take in what other processes have edited since."""
-        with self.store.snapshot():
+        with self._editing, self.store.snapshot():
             changes = journal.changes_since(self.store, self.generation)
-            generation = self.store.generation
-        self.overlay.apply(changes)
-        self.generation = generation
+            self.generation = self.store.generation
+            overlay = self.overlay.copy() if changes else self.overlay
+            overlay.apply(changes)
+            self.overlay = overlay
 
     def fork(self) -> KnowledgeGraph:
         """A graph for trying things out: its edits stay in memory, this graph does not see them."""
-        return KnowledgeGraph(self.store, self.overlay.copy(), self.generation, durable=False)
+        twin = KnowledgeGraph(self.store, self.overlay.copy(), self.generation, "memory")
+        twin._history = list(self._history)
+        return twin
 
     def close(self) -> None:
         self.store.close()
@@ -93,13 +104,12 @@ class KnowledgeGraph:
 
     @property
     def hash(self) -> str:
-        """Tells two graphs apart: the import and every edit since."""
-        digest = hashlib.blake2b(self.store.identity.encode(), digest_size=16)
-        for change in journal.changes_since(self.store, 0)[:] if self.generation else ():
-            digest.update(repr(change).encode())
-        for changes in self._history if not self.durable else ():
-            digest.update(repr(changes).encode())
-        return digest.hexdigest()
+        """Tells two graphs apart: the import and every edit since, a fork's own included."""
+        stored = self.store.digest(self.generation)
+        if not self._history:
+            return stored
+        edits = repr([[tuple(change) for change in changes] for changes in self._history])
+        return hashlib.blake2b((stored + edits).encode(), digest_size=8).hexdigest()
 
     # Nodes
 
@@ -136,9 +146,13 @@ class KnowledgeGraph:
         return render_literal(id, self.unit_names) if is_literal(id) else self.names(number)
 
     def label(self, number: int) -> str:
-        """A name to show: the label, a literal's first rendering, or the id."""
+        """A name to show: the label, a literal's first rendering (with its unit), or the id."""
         names = self.aliases(number)
-        return names[0] if names else self.id(number)
+        if not names:
+            return self.id(number)
+        unit = quantity_unit(self.id(number))
+        units = self.unit_names(unit) if unit else ()
+        return f"{names[0]} {units[0]}" if units else names[0]
 
     def search(self, text: str, limit: int = 20) -> list[Found]:
         """Entities by name, in the store."""
@@ -190,14 +204,25 @@ class KnowledgeGraph:
         """All edges of many nodes at once."""
         nodes = np.asarray(numbers, np.int64)
         overlay, base = self.overlay, self.overlay.base
-        if any(int(node) in overlay.touched for node in nodes) or (nodes >= len(base)).any():
-            return _concatenated([overlay.edges(int(node)) for node in nodes])
-        starts = base.edge_offsets[nodes]
-        lengths = base.edge_offsets[nodes + 1] - starts
+        edited = {
+            place: overlay.edges(node)
+            for place, node in enumerate(nodes.tolist())
+            if node in overlay.touched or node >= len(base)
+        }
+        starts = base.edge_offsets[np.minimum(nodes, len(base) - 1)]
+        lengths = base.edge_offsets[np.minimum(nodes + 1, len(base))] - starts
+        for place, edges in edited.items():
+            starts[place], lengths[place] = 0, len(edges.tail)
         offsets = np.zeros(len(nodes) + 1, np.int64)
         np.cumsum(lengths, out=offsets[1:])
         places = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
-        return RaggedEdges(offsets, base.edge_relation[places], base.edge_tail[places])
+        if edited:  # what stands there for edited nodes is replaced below
+            places = np.minimum(places, len(base.edge_tail) - 1)
+        relation, tail = base.edge_relation[places], base.edge_tail[places]
+        for place, edges in edited.items():
+            part = slice(offsets[place], offsets[place + 1])
+            relation[part], tail[part] = edges
+        return RaggedEdges(offsets, relation, tail)
 
     def tails(self, head: int, relation: int) -> IntArray:
         """The tails e of all (head, relation, e), in order."""
@@ -220,34 +245,55 @@ class KnowledgeGraph:
 
     def edit(self, edits: Sequence[FactEdit | NewEntity]) -> list[Change]:
         """Several edits as one: all happen or none, and one `undo` takes all back. Returns what changed."""
-        while True:
-            draft = self.fork()
-            changes: list[Change] = []
-            for edit in edits:
-                step = plan(draft, edit)
-                draft.overlay.apply(step)
-                changes += step
-            if self._commit(changes, draft.overlay):
-                return changes
+        self._check_editable()
+        with self._editing:
+            while True:
+                draft = self.fork()
+                changes: list[Change] = []
+                for edit in edits:
+                    step = plan(draft, edit)
+                    draft.take(step)
+                    changes += step
+                if self._commit(changes, draft.overlay):
+                    return changes
 
     def undo(self) -> list[Change]:
         """Take back the latest edit that is not yet undone."""
-        while True:
-            if self.durable:
-                number, changes = journal.last_edit(self.store)
-            elif self._history:
-                number, last = 0, self._history[-1]
-                changes = [inverse for change in reversed(last) if (inverse := change.inverse())]
-            else:
-                raise GraphError("there is no edit to undo", place=self.store.path)
-            overlay = self.overlay.copy()
-            overlay.apply(changes)
-            if self._commit(changes, overlay, undoes=number):
-                return changes
+        self._check_editable()
+        with self._editing:
+            while True:
+                if self.edits == "store":
+                    number, changes = journal.last_edit(self.store)
+                elif self._history:
+                    number, changes = 0, journal.inverse(self._history[-1])
+                else:
+                    raise GraphError("there is no edit to undo", place=self.store.path)
+                overlay = self.overlay.copy()
+                overlay.apply(changes)
+                if self._commit(changes, overlay, undoes=number):
+                    return changes
+
+    def take(self, changes: list[Change]) -> None:
+        """Let changes that are already planned happen in this fork."""
+        self.overlay.apply(changes)
+        self._history.append(changes)
+
+    @property
+    def pending(self) -> list[Change]:
+        """What a fork has changed and the store does not know."""
+        return [change for changes in self._history for change in changes]
+
+    def _check_editable(self) -> None:
+        if self.edits == "refused":
+            raise GraphError(
+                "was opened for reading",
+                place=self.store.path,
+                remedy="open it with writable=True, or edit a fork() of it in memory",
+            )
 
     def _commit(self, changes: list[Change], overlay: Overlay, undoes: int | None = None) -> bool:
         """Store first, memory second. False when another process was quicker: plan again on what it left."""
-        if self.durable:
+        if self.edits == "store":
             try:
                 self.generation = journal.apply(self.store, changes, expected=self.generation, undoes=undoes)
             except journal.Conflict:
@@ -259,14 +305,3 @@ class KnowledgeGraph:
             self._history.pop()
         self.overlay = overlay
         return True
-
-
-def _concatenated(pieces: list[Edges]) -> RaggedEdges:
-    offsets = np.zeros(len(pieces) + 1, np.int64)
-    np.cumsum([len(edges.tail) for edges in pieces], out=offsets[1:])
-    empty = [np.zeros(0, np.int32)]
-    return RaggedEdges(
-        offsets,
-        np.concatenate([edges.relation for edges in pieces] or empty),
-        np.concatenate([edges.tail for edges in pieces] or empty),
-    )

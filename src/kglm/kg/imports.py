@@ -7,14 +7,17 @@ killed and started again.
 
 from __future__ import annotations
 
+import codecs
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from dataclasses import replace as replaced
 from functools import partial
 from pathlib import Path
 
 from kglm.errors import DataError, KglmError
-from kglm.files import Block, open_binary, read_blocks, reading
+from kglm.files import Block, exclusive, open_binary, read_blocks, reading
 from kglm.kg.authors import read_authors
 from kglm.kg.compiled import compile_store
 from kglm.kg.kgtk import REQUIRED as KGTK_COLUMNS
@@ -27,7 +30,6 @@ from kglm.kg.tables import parse_facts, parse_jsonl, parse_redirects, parse_rela
 from kglm.kg.wikidata import parse_dump
 from kglm.parallel import available_cores, ordered_map
 from kglm.progress import progress
-from kglm.text.document import read_documents
 
 BLOCK_BYTES = 4 << 20
 PARALLEL_FROM = 24 << 20
@@ -71,14 +73,17 @@ def import_graph(
     entities: Sequence[str | Path] = (),
     relations: Sequence[str | Path] = (),
     redirects: Sequence[str | Path] = (),
-    near: Sequence[str | Path] = (),
+    near: Iterable[str] | None = None,
     hops: int = 2,
     format: str | None = None,
     options: ImportOptions | None = None,
     workers: int | None = None,
     replace: bool = False,
 ) -> ImportReport:
-    """Build the graph file `to`. It appears when everything has been read; until then it is `to`.partial."""
+    """Build the graph file `to`. It appears when everything has been read; until then it is `to`.partial.
+
+    With `near`, ids of entities, only what is within `hops` facts of them is kept.
+    """
     started = time.monotonic()
     options = options or ImportOptions()
     target = Path(to)
@@ -94,31 +99,36 @@ def import_graph(
     jobs += [describe_source(path, options, "redirects") for path in redirects]
     if not jobs:
         raise KglmError("nothing to import", remedy="name at least one source")
-    seeds = _mentioned(near) if near else None
-    staging = Staging(target, {"version": 1, "sources": [_fingerprint(job) for job in jobs]})
-    try:
-        for number, job in enumerate(jobs):
-            _stage(staging, number, job, workers or available_cores())
-        skipped = dict(staging.skipped())
-        problems = [f"{jobs[n].path}, line {line}: {what}" for n, line, what in staging.problems(PROBLEMS_SHOWN)]
-        if not staging.fact_count():
-            staging.discard()
-            hint = problems[0] if problems else "; ".join(f"{count} × {what}" for what, count in skipped.items())
-            raise DataError("no fact found in the sources", place=target, remedy=f"first problem: {hint or 'empty'}")
-        with progress("writing the graph", None, "steps"):
-            duplicates = staging.finish(language=options.language, near=seeds, hops=hops)
-    finally:
-        staging.close()
-    with Store.open(target) as store:
-        compile_store(store)
-        counts = store.counts()
+    with exclusive(f"{target}.lock", "another import is writing this graph"):
+        staging = Staging(target, {"version": 1, "sources": [_fingerprint(job) for job in jobs]})
+        try:
+            report = _import(staging, jobs, workers or available_cores(), near, hops)
+        except DataError:
+            staging.discard()  # the sources are at fault: there is nothing to go on with
+            raise
+        finally:
+            staging.close()
+    report.seconds = round(time.monotonic() - started, 3)
+    return report
+
+
+def _import(staging: Staging, jobs: list[Source], workers: int, near: Iterable[str] | None, hops: int) -> ImportReport:
+    for number, job in enumerate(jobs):
+        _stage(staging, number, job, workers)
+    skipped = dict(staging.skipped())
+    problems = [f"{jobs[n].path}, line {line}: {what}" for n, line, what in staging.problems(PROBLEMS_SHOWN)]
+    if not staging.fact_count():
+        hint = problems[0] if problems else "; ".join(f"{count} × {what}" for what, count in skipped.items())
+        raise DataError(
+            "no fact found in the sources", place=staging.target, remedy=f"first problem: {hint or 'they are empty'}"
+        )
+    with progress("writing the graph", staging.STEPS + 1, "steps") as advance:
+        duplicates = staging.finish(language=jobs[0].options.language, near=near, hops=hops, advance=advance)
+        with Store.open(staging.target) as store:
+            compile_store(store)
+            counts = store.counts()
     return ImportReport(
-        **counts,
-        duplicates=duplicates,
-        skipped=skipped,
-        seconds=round(time.monotonic() - started, 3),
-        problems=problems,
-        resumed=staging.resumed,
+        **counts, duplicates=duplicates, skipped=skipped, seconds=0.0, problems=problems, resumed=staging.resumed
     )
 
 
@@ -130,7 +140,7 @@ def describe_source(path: str | Path, options: ImportOptions, format: str | None
         start = stream.read(1 << 16)
     if not start.strip():
         raise DataError("is empty", place=path, remedy="name a file with facts")
-    first = start.lstrip().split(b"\n", 1)[0].rstrip(b"\r")
+    number, first = _first_line(start)
     columns = tuple(first.decode("utf-8", "replace").split("\t"))
     if format is None:
         format = _sniff(start, first, columns)
@@ -141,8 +151,16 @@ def describe_source(path: str | Path, options: ImportOptions, format: str | None
             remedy=f"say which with --format: {', '.join(FORMATS)}",
         )
     if format == "kgtk" and not set(KGTK_COLUMNS) <= set(columns):
-        raise DataError(f"has no columns {', '.join(KGTK_COLUMNS)}", place=f"{path}, line 1")
-    return Source(str(path), format, options, columns if format == "kgtk" else ())
+        raise DataError(f"has no columns {', '.join(KGTK_COLUMNS)}", place=f"{path}, line {number}")
+    return Source(str(path), format, options, *((columns, number) if format == "kgtk" else ()))
+
+
+def _first_line(start: bytes) -> tuple[int, bytes]:
+    """Number and content of the first line that is neither blank nor a comment."""
+    for number, line in enumerate(start.removeprefix(codecs.BOM_UTF8).split(b"\n"), 1):
+        if line.strip() and not line.startswith(b"#"):
+            return number, line.strip(b"\r")
+    return 1, b""
 
 
 def _sniff(start: bytes, first: bytes, columns: tuple[str, ...]) -> str | None:
@@ -172,19 +190,6 @@ def _fingerprint(source: Source) -> dict[str, object]:
     }
 
 
-def _mentioned(documents: Sequence[str | Path]) -> set[str]:
-    """The entities of a corpus: mentioned, or parents of what is mentioned."""
-    ids: set[str] = set()
-    for path in documents:
-        for document in read_documents(path):
-            for mention in document.mentions:
-                ids.add(mention.id)
-                ids.update(mention.parents)
-    if not ids:
-        raise DataError("mention no entity", place=", ".join(map(str, documents)), remedy="annotate them first")
-    return ids
-
-
 def _stage(staging: Staging, number: int, source: Source, workers: int) -> None:
     offset, line, done = staging.progress(number)
     if done:
@@ -196,12 +201,14 @@ def _stage(staging: Staging, number: int, source: Source, workers: int) -> None:
     blocks = _Positions(read_blocks(source.path, BLOCK_BYTES, offset=offset, first_line=line))
     big = size >= PARALLEL_FROM or (_is_packed(source.path) and size >= PARALLEL_FROM // 8)
     results = ordered_map(partial(_parse, source), blocks, workers=workers if big else 1)
-    with progress(f"reading {Path(source.path).name}", None, "B") as advance:
+    with progress(f"reading {Path(source.path).name}", size, "B") as advance:
+        consumed = 0
         for batch in results:
-            block_end = blocks.ends.pop(0)
-            staging.add(batch, number, offset=block_end[0], line=block_end[1])
-            advance(block_end[0] - offset)
-            offset, line = block_end
+            block = blocks.sent.popleft()
+            offset, line = block.next_offset, block.next_line
+            staging.add(batch, number, offset=offset, line=line)
+            advance(block.consumed - consumed)
+            consumed = block.consumed
     staging.add(Batch(), number, offset=offset, line=line, done=True)
 
 
@@ -210,11 +217,11 @@ class _Positions:
 
     def __init__(self, blocks: Iterator[Block]) -> None:
         self._blocks = blocks
-        self.ends: list[tuple[int, int]] = []
+        self.sent: deque[Block] = deque()
 
     def __iter__(self) -> Iterator[Block]:
         for block in self._blocks:
-            self.ends.append((block.next_offset, block.next_line))
+            self.sent.append(replaced(block, data=b""))
             yield block
 
 

@@ -7,14 +7,16 @@ generation it knows.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
 from kglm.errors import GraphError
-from kglm.kg.literals import canonical_literal, is_literal
+from kglm.kg.arrays import canonical_id
+from kglm.kg.literals import is_literal
 from kglm.kg.store import FactRow, Store
 
 Action = Literal["add", "remove", "link", "unlink", "create"]
@@ -41,33 +43,53 @@ class Change(NamedTuple):
     def fact(self) -> FactRow:
         return FactRow(self.head, self.relation, self.tail, self.rank)
 
-    def inverse(self) -> Change | None:
-        action = _INVERSE.get(self.action)
-        return None if action is None else self._replace(action=action)
-
 
 class Conflict(Exception):
     """The store has moved on since the edit was planned."""
 
 
-def removal(store: Store, fact: FactRow) -> list[Change]:
-    """All that goes with a fact: its qualifiers, unless they belong to another statement too."""
-    changes = [Change("unlink", *fact[:3], statement=tail) for tail in store.statements_of(fact)]
-    for qualifier in store.qualifiers_of(fact):
-        changes.append(Change("unlink", *qualifier[:3], statement=fact.tail))
-        if store.statements_of(qualifier) == [fact.tail]:
-            changes.append(Change("remove", *qualifier))
-    changes.append(Change("remove", *fact))
-    return changes
+class Pending:
+    """The facts and qualifiers of one head as they are after changes that are not in the store yet."""
 
+    def __init__(self, store: Store, head: str, changes: Iterable[Change] = ()) -> None:
+        self.facts = store.facts_of(head)
+        self._links = [(fact, q) for fact in self.facts for q in store.qualifiers_of(fact)]
+        for change in changes:
+            if change.head == head:
+                self._apply(change)
 
-def stored_forms(store: Store, fact: FactRow) -> list[FactRow]:
-    """The stored facts that say the same: dates may be written in two ways (`1970-00-00`, `1970-01-01`)."""
-    facts = [row for row in store.facts_of(fact.head) if row.relation == fact.relation]
-    if not is_literal(fact.tail):
-        return [row for row in facts if row.tail == fact.tail]
-    wanted = canonical_literal(fact.tail)
-    return [row for row in facts if is_literal(row.tail) and canonical_literal(row.tail) == wanted]
+    def _apply(self, change: Change) -> None:
+        fact = change.fact
+        if change.action == "add":
+            self.facts.append(fact)
+        elif change.action == "remove":
+            self.facts = [other for other in self.facts if other[:3] != fact[:3]]
+        elif change.action in ("link", "unlink"):
+            link = (change.head, change.relation.partition(":")[0], change.statement), fact[:3]
+            self._links = [(s, q) for s, q in self._links if (s[:3], q[:3]) != link]
+            if change.action == "link":
+                statement = next(other for other in self.facts if other[:3] == link[0])
+                self._links.append((statement, fact))
+
+    def qualifiers_of(self, fact: FactRow) -> list[FactRow]:
+        return [q for s, q in self._links if s[:3] == fact[:3]]
+
+    def statements_of(self, fact: FactRow) -> list[FactRow]:
+        return [s for s, q in self._links if q[:3] == fact[:3]]
+
+    def forms_of(self, fact: FactRow) -> list[FactRow]:
+        """The stored facts that say the same: dates may be written in two ways (`1970-00-00`, `1970-01-01`)."""
+        wanted = canonical_id(fact.tail)
+        return [row for row in self.facts if row.relation == fact.relation and canonical_id(row.tail) == wanted]
+
+    def removal(self, fact: FactRow) -> list[Change]:
+        """All that goes with a fact: its qualifiers, unless they belong to another statement too."""
+        changes = [Change("unlink", *fact[:3], statement=statement.tail) for statement in self.statements_of(fact)]
+        for qualifier in self.qualifiers_of(fact):
+            changes.append(Change("unlink", *qualifier[:3], statement=fact.tail))
+            if len(self.statements_of(qualifier)) == 1:
+                changes.append(Change("remove", *qualifier))
+        return [*changes, Change("remove", *fact)]
 
 
 def apply(store: Store, changes: Sequence[Change], *, expected: int, undoes: int | None = None) -> int:
@@ -76,9 +98,11 @@ def apply(store: Store, changes: Sequence[Change], *, expected: int, undoes: int
         if store.generation != expected:
             raise Conflict
         number = expected + 1
+        digest = hashlib.blake2b(store.digest(expected).encode(), digest_size=8)
+        digest.update(repr([tuple(change) for change in changes]).encode())
         connection.execute(
-            "INSERT INTO edit VALUES (?, ?, ?)",
-            (number, datetime.now(UTC).isoformat(timespec="seconds"), undoes),
+            "INSERT INTO edit VALUES (?, ?, ?, ?)",
+            (number, datetime.now(UTC).isoformat(timespec="seconds"), undoes, digest.hexdigest()),
         )
         for position, change in enumerate(changes):
             _perform(connection, change)
@@ -111,16 +135,22 @@ def last_edit(store: Store) -> tuple[int, list[Change]]:
     if not rows:
         raise GraphError("there is no edit to undo", place=store.path)
     number = int(rows[0][0])
-    inverse = [change.inverse() for change in reversed(changes_since(store, number - 1, number))]
-    return number, [change for change in inverse if change is not None]
+    return number, inverse(changes_since(store, number - 1, number))
+
+
+def inverse(changes: Sequence[Change]) -> list[Change]:
+    """The changes that undo these; what was created stays."""
+    return [
+        change._replace(action=_INVERSE[change.action]) for change in reversed(changes) if change.action in _INVERSE
+    ]
 
 
 def _perform(connection: sqlite3.Connection, change: Change) -> None:
     if change.action == "create":
         number = _new_entity(connection, change.head)
         connection.executemany(
-            "INSERT INTO name VALUES (?, ?, ?)",
-            [(number, place, name) for place, name in enumerate(change.names)],
+            "INSERT INTO name VALUES (?, ?, ?, ?)",
+            [(number, place, name, name.casefold()) for place, name in enumerate(change.names)],
         )
         return
     head, tail = _entity(connection, change.head), _entity(connection, change.tail)

@@ -29,7 +29,7 @@ def parse_kgtk(data: bytes, first_line: int, source: Source) -> Batch:
     rank_column = next((k for k, name in enumerate(source.header) if name in ("rank", "node1;rank")), None)
     for number, raw in enumerate(data.split(b"\n"), first_line):
         raw = raw.rstrip(b"\r")
-        if not raw.strip() or number == 1:
+        if not raw.strip() or number <= source.header_line:
             continue
         try:
             cells = raw.decode().split("\t")
@@ -59,7 +59,9 @@ def _add_edge(
 ) -> None:
     if label in ("label", "alias", "description"):
         text = _text(value, options)
-        if text is None:
+        if not is_item_id(head):
+            batch.skip("not an item or property")
+        elif text is None:
             batch.skip("text in another language")
         elif label == "description":
             batch.entities.append((head, text, None))

@@ -44,6 +44,12 @@ def is_quantity(id: str) -> bool:
     return id.startswith("V::")
 
 
+def quantity_unit(id: str) -> str | None:
+    """The item of a quantity's unit; None for a bare number and for what is no quantity."""
+    unit = id.rpartition("::")[2].rpartition("/")[2] if is_quantity(id) else "1"
+    return None if unit == "1" else unit
+
+
 def canonical_literal(id: str) -> str:
     """The one id of the literal, so that equal literals have equal ids; ids of anything else pass unchanged.
 

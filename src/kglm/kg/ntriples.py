@@ -7,11 +7,12 @@ either. Its years before Christ are astronomical (0000 is 1 BC); they are conver
 from __future__ import annotations
 
 import re
+import zlib
 from urllib.parse import unquote
 
 from kglm.errors import LiteralError
 from kglm.kg.dates import Date
-from kglm.kg.ids import WIKIDATA_ENTITY, is_item_id
+from kglm.kg.ids import WIKIDATA_ENTITY, is_item_id, mint
 from kglm.kg.quantities import Quantity
 from kglm.kg.records import Batch, Source, TermReader, without_surrogates
 
@@ -82,7 +83,7 @@ def _add_fact(head: str, predicate: str, value: str, line: int, batch: Batch, te
     if predicate.startswith(DIRECT):
         relation: str | None = predicate.removeprefix(DIRECT)
     elif terms.options.mint_ids:
-        relation = terms.relation(_last_part(predicate))
+        relation = terms.relation(_split_address(predicate)[1])
     else:
         batch.skip("not a direct claim")
         return
@@ -100,13 +101,16 @@ def _term(iri: str, letter: str, terms: TermReader) -> str | None:
         id = address.rpartition("/")[2]
         return id if is_item_id(id) else None
     if letter and terms.options.mint_ids and not iri.startswith("_:"):
-        return terms.item(_last_part(address))
+        # …/people/1 and …/places/1 are two things: the id tells the namespaces apart
+        namespace, name = _split_address(address)
+        return terms.minted(f"{mint(name, letter)}.{zlib.crc32(namespace.encode()) & 0xFFFF:04x}", name)
     return None
 
 
-def _last_part(address: str) -> str:
-    """The name in an address: after the last `#` or `/`, with underscores for blanks."""
-    return unquote(re.split(r"[/#]", address.rstrip("/#"))[-1]).replace("_", " ")
+def _split_address(address: str) -> tuple[str, str]:
+    """Namespace and name: cut after the last `#` or `/`; underscores of the name stand for blanks."""
+    cut = max(address.rstrip("/#").rfind(mark) for mark in "/#") + 1
+    return address[:cut], unquote(address[cut:].rstrip("/#")).replace("_", " ")
 
 
 def _literal(value: str, batch: Batch) -> str | None:

@@ -35,6 +35,8 @@ class Source:
     options: ImportOptions
     header: tuple[str, ...] = ()
     """Column names, for formats that have them."""
+    header_line: int = 0
+    """The line they are on."""
 
 
 @dataclass(slots=True)
@@ -44,7 +46,7 @@ class Batch:
     entities: list[tuple[str, str | None, str | None]] = field(default_factory=list)
     """id, description, title"""
     names: list[tuple[str, int, str]] = field(default_factory=list)
-    """id, 0 for a label or 1 for an alias, text"""
+    """id, 0 for a label, 1 for an alias, 2 for a name taken from an id; text"""
     facts: list[tuple[str, str, str, int, str | None]] = field(default_factory=list)
     """head, relation, tail, rank, and a key of the statement if it may have qualifiers"""
     qualifiers: list[tuple[str, str, str]] = field(default_factory=list)
@@ -100,10 +102,14 @@ class TermReader:
         if is_item_id(term):
             return term
         if self.options.mint_ids and not is_literal(term) and term.strip():
-            id = mint(term, "Q")
-            self.batch.entity(id, term, ())
-            return id
+            return self.minted(mint(term, "Q"), term)
         return None
+
+    def minted(self, id: str, name: str) -> str:
+        """An entity that has no id of its own; any other name that a source gives it goes before this one."""
+        self.batch.entity(id, None, ())
+        self.batch.name(id, name, 2)
+        return id
 
     def relation(self, term: str) -> str | None:
         if is_relation_id(term):

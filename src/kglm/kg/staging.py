@@ -12,13 +12,17 @@ import hashlib
 import json
 import os
 import sqlite3
+import sys
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
+from kglm.errors import DataError, KglmError
 from kglm.files import sync_directory, writing
+from kglm.kg.literals import is_literal
 from kglm.kg.records import Batch
 from kglm.kg.store import create_indexes, create_schema
+from kglm.progress import Advance
 
 CACHE_KIB = 32 << 10
 HUB = 1000
@@ -49,7 +53,8 @@ class Staging:
         self.resumed = False
         text = json.dumps(job, sort_keys=True)
         with writing(self.path):
-            if self.path.exists() and not self._is_same_job(text):
+            if self.path.exists() and self._job() != text:
+                print(f"note: {self.path} is of another import and is discarded", file=sys.stderr)
                 self.discard()
             self.resumed = self.path.exists()
             self._connection = self._connect()
@@ -65,12 +70,18 @@ class Staging:
         connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
         return connection
 
-    def _is_same_job(self, text: str) -> bool:
+    def _job(self) -> str | None:
+        """What the staging file that is there is of; a file that is none is not ours to touch."""
         connection = sqlite3.connect(self.path)
         try:
-            return connection.execute("SELECT value FROM job").fetchall() == [(text,)]
-        except sqlite3.DatabaseError:
-            return False
+            row = connection.execute("SELECT value FROM job").fetchone()
+            return row[0] if row else None
+        except sqlite3.OperationalError as error:
+            if "no such table" in str(error) and not connection.execute("SELECT 1 FROM sqlite_master").fetchone():
+                return None  # killed before the first block
+            raise KglmError("is no unfinished import", place=self.path, remedy="move it away") from error
+        except sqlite3.DatabaseError as error:
+            raise KglmError("is no unfinished import", place=self.path, remedy="move it away") from error
         finally:
             connection.close()
 
@@ -123,12 +134,16 @@ class Staging:
 
     # Finishing
 
-    def finish(self, *, language: str, near: Iterable[str] | None = None, hops: int = 2) -> int:
+    STEPS = 5
+    """How often `finish` advances."""
+
+    def finish(self, *, language: str, near: Iterable[str] | None, hops: int, advance: Advance) -> int:
         """Write the graph under its name and drop the staging file. Returns how many facts were duplicates."""
         new = self.target.with_name(self.target.name + ".new")
         for leftover in (new, Path(f"{new}-journal")):
             leftover.unlink(missing_ok=True)
         connection = self._connection
+        connection.create_function("casefold", 1, str.casefold, deterministic=True)
         with writing(self.target):
             try:
                 connection.execute("ATTACH ? AS graph", (str(new),))
@@ -139,14 +154,22 @@ class Staging:
                     self._collect_facts()
                     if near is not None:
                         self._keep_near(near, hops)
+                    advance()
                     self._write_entities(near is not None)
+                    advance()
                     duplicates = self._write_facts()
+                    self._refuse_empty(near is not None)
+                    advance()
                     create_indexes(connection, "graph")
+                    advance()
                     self._write_meta(language)
                     connection.execute("DROP TABLE all_fact")
+                    advance()
                 connection.execute("DETACH graph")
                 with new.open("rb") as stream:
                     os.fsync(stream.fileno())
+                for old in ("-journal", "-wal", "-shm"):  # of a graph that is replaced
+                    Path(f"{self.target}{old}").unlink(missing_ok=True)
                 new.replace(self.target)
                 sync_directory(self.target.parent)
             except BaseException:
@@ -166,7 +189,7 @@ class Staging:
         execute("CREATE INDEX IF NOT EXISTS fact_statement ON fact(statement) WHERE statement IS NOT NULL")
         execute(
             "INSERT INTO all_fact SELECT f.head, f.relation || ':' || q.property, q.value, 0"
-            " FROM qualifier q JOIN fact f ON f.statement = q.statement"
+            " FROM qualifier q JOIN fact f ON f.statement = q.statement WHERE instr(f.relation, ':') = 0"
         )
 
     def _keep_near(self, seeds: Iterable[str], hops: int) -> None:
@@ -180,7 +203,8 @@ class Staging:
             "INSERT INTO hub SELECT tail, relation FROM all_fact GROUP BY tail, relation HAVING count(*) > ?",
             (HUB,),
         )
-        self._connection.executemany("INSERT OR IGNORE INTO near VALUES (?, 0)", ((seed,) for seed in seeds))
+        entities = ((seed,) for seed in seeds if not is_literal(seed))  # nobody is near through a date
+        self._connection.executemany("INSERT OR IGNORE INTO near VALUES (?, 0)", entities)
         for hop in range(1, hops + 1):
             execute(
                 "INSERT OR IGNORE INTO near SELECT f.tail, ?1 FROM near n JOIN all_fact f ON f.head = n.id"
@@ -210,16 +234,15 @@ class Staging:
             "  UNION SELECT head FROM all_fact UNION SELECT tail FROM all_fact)"
         )
         execute("CREATE INDEX IF NOT EXISTS main.entity_id ON entity(id)")
-        execute(
-            "UPDATE graph.entity SET description = found.description, title = found.title"
-            " FROM (SELECT id, max(description) AS description, max(title) AS title FROM main.entity"
-            "       WHERE description IS NOT NULL OR title IS NOT NULL GROUP BY id) AS found"
-            " WHERE graph.entity.id = found.id"
-        )
+        for column in ("description", "title"):  # the first source that says it
+            execute(
+                f"UPDATE graph.entity SET {column} = found.{column} FROM (SELECT id, {column}, min(rowid)"
+                f" FROM main.entity WHERE {column} IS NOT NULL GROUP BY id) AS found WHERE graph.entity.id = found.id"
+            )
         execute(
             "INSERT INTO graph.name SELECT e.number, row_number() OVER (PARTITION BY e.number ORDER BY n.kind, n.first)"
-            " - 1, n.text FROM (SELECT id, text, min(kind) AS kind, min(rowid) AS first FROM main.name"
-            " GROUP BY id, text) n JOIN graph.entity e ON e.id = n.id ORDER BY e.number"
+            " - 1, n.text, casefold(n.text) FROM (SELECT id, text, min(kind) AS kind, min(rowid) AS first"
+            " FROM main.name GROUP BY id, text) n JOIN graph.entity e ON e.id = n.id ORDER BY e.number"
         )
         execute(
             "INSERT INTO graph.relation SELECT row_number() OVER (ORDER BY id), id,"
@@ -249,6 +272,11 @@ class Staging:
         )
         [kept] = execute("SELECT count(*) FROM graph.fact").fetchone()
         return int(staged) - int(kept)
+
+    def _refuse_empty(self, filtered: bool) -> None:
+        if self._connection.execute("SELECT 1 FROM graph.fact").fetchone() is None:
+            what = "no fact is near the entities of the documents" if filtered else "no fact found in the sources"
+            raise DataError(what, place=self.target, remedy="do documents and sources use the same ids?")
 
     def _write_meta(self, language: str) -> None:
         digest = hashlib.blake2b(digest_size=8)

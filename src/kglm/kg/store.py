@@ -3,7 +3,7 @@
 Everything else (arrays, vectors) is derived from it and can be deleted. The tables:
 
     entity(number, id, description, title)       numbers are 0, 1, 2 … without gaps; literals are entities too
-    name(entity, position, text)                 position 0 is the label, the rest are aliases in order
+    name(entity, position, text, folded)         position 0 is the label, the rest are aliases in order
     relation(number, id, label)                  number 0 is `@@REFLEXIVE@@`
     fact(number, head, relation, tail, rank)     rank 0 normal, 1 preferred; each triple once
     qualifier(statement, fact)                   `fact` (relation P…:P…) qualifies the fact `statement`
@@ -33,7 +33,7 @@ CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE entity(number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, description TEXT, title TEXT);
 CREATE INDEX entity_title ON entity(title) WHERE title IS NOT NULL;
 CREATE TABLE name(
-    entity INTEGER NOT NULL REFERENCES entity, position INTEGER NOT NULL, text TEXT NOT NULL,
+    entity INTEGER NOT NULL REFERENCES entity, position INTEGER NOT NULL, text TEXT NOT NULL, folded TEXT NOT NULL,
     PRIMARY KEY (entity, position)) WITHOUT ROWID;
 CREATE TABLE relation(number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, label TEXT);
 CREATE TABLE fact(
@@ -45,7 +45,8 @@ CREATE TABLE qualifier(
     statement INTEGER NOT NULL REFERENCES fact, fact INTEGER NOT NULL REFERENCES fact,
     PRIMARY KEY (statement, fact)) WITHOUT ROWID;
 CREATE TABLE redirect(source TEXT PRIMARY KEY, target TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE edit(number INTEGER PRIMARY KEY, time TEXT NOT NULL, undoes INTEGER REFERENCES edit);
+CREATE TABLE edit(
+    number INTEGER PRIMARY KEY, time TEXT NOT NULL, undoes INTEGER REFERENCES edit, digest TEXT NOT NULL);
 CREATE TABLE change(
     edit INTEGER NOT NULL REFERENCES edit, position INTEGER NOT NULL, action TEXT NOT NULL,
     head TEXT NOT NULL, relation TEXT, tail TEXT, detail TEXT,
@@ -53,8 +54,9 @@ CREATE TABLE change(
 """
 
 INDEXES = """
-CREATE INDEX name_text ON name(text COLLATE NOCASE);
+CREATE INDEX name_folded ON name(folded);
 CREATE INDEX fact_tail ON fact(tail, relation, head);
+CREATE INDEX fact_relation ON fact(relation, tail);
 CREATE INDEX qualifier_fact ON qualifier(fact);
 """
 """Made after a bulk load, when they cost least."""
@@ -103,7 +105,8 @@ class Store:
                     remedy="make one with: kglm kg import SOURCE --to KG",
                 )
         connection = sqlite3.connect(
-            f"{path.absolute().as_uri()}?mode={'rw' if writable else 'ro'}",
+            # never "ro": what a killed writer left half done can only be rolled back by a connection that may write
+            f"{path.absolute().as_uri()}?mode=rw",
             uri=True,
             isolation_level=None,
             check_same_thread=False,
@@ -111,13 +114,16 @@ class Store:
         )
         store = cls(path, connection)
         try:
-            if writable:
-                connection.execute("PRAGMA synchronous = FULL")
-                connection.execute("PRAGMA foreign_keys = ON")
+            connection.execute("PRAGMA synchronous = FULL" if writable else "PRAGMA query_only = ON")
+            connection.execute("PRAGMA foreign_keys = ON")
             store._check_version()
         except sqlite3.DatabaseError as error:
             connection.close()
-            raise DataError(f"cannot be read as a graph ({error})", place=path, remedy="import it again") from error
+            if "locked" in str(error):
+                raise KglmError("is being written by another process", place=path, remedy="try again later") from error
+            raise DataError(
+                f"cannot be read as a graph ({error})", place=path, remedy="look at it with: kglm doctor KG"
+            ) from error
         except KglmError:
             connection.close()
             raise
@@ -186,11 +192,15 @@ class Store:
 
     # What is in it
 
-    @property
-    def identity(self) -> str:
-        """A hash of the content as imported: the same import gives the same identity."""
-        [[value]] = self.rows("SELECT value FROM meta WHERE key = 'identity'")
-        return str(value)
+    def digest(self, generation: int) -> str:
+        """A hash of the content after that many edits. The same import and the same edits give the same one."""
+        if generation == 0:
+            rows = self.rows("SELECT value FROM meta WHERE key = 'identity'")
+        else:
+            rows = self.rows("SELECT digest FROM edit WHERE number = ?", (generation,))
+        if not rows:
+            raise DataError(f"has no record of edit {generation}", place=self.path, remedy="import it again")
+        return str(rows[0][0])
 
     @property
     def generation(self) -> int:
@@ -250,22 +260,23 @@ class Store:
         return rows[0] if rows else (None, None)
 
     def search(self, text: str, limit: int = 20) -> list[Found]:
-        """Entities by name: exact, then ignoring case, then names that start with `text`."""
+        """Entities by id or name: exact, then ignoring case, then names that start with `text`."""
         text = " ".join(text.split())
         if not text:
             return []
-        prefix_end = text[:-1] + chr(min(ord(text[-1]) + 1, 0x10FFFF))
         rows = self.rows(
-            "SELECT e.id, n.text, min(CASE WHEN n.text = ?1 THEN 0 WHEN n.text = ?1 COLLATE NOCASE THEN 1 ELSE 2 END)"
+            "SELECT e.id, n.text, min(CASE WHEN e.id = ?1 OR n.text = ?1 THEN 0 WHEN n.folded = ?2 THEN 1 ELSE 2 END)"
             "  AS distance,"
             " (SELECT count(*) FROM fact WHERE head = e.number) + (SELECT count(*) FROM fact WHERE tail = e.number)"
             "  AS facts,"
             " coalesce((SELECT text FROM name WHERE entity = e.number AND position = 0), e.id), e.description"
-            " FROM (SELECT entity, text FROM name WHERE text COLLATE NOCASE >= ?1 AND text COLLATE NOCASE < ?2"
-            "       LIMIT 10000) n"
+            " FROM (SELECT entity, text, folded FROM name WHERE folded = ?2"
+            "       UNION SELECT number, id, '' FROM entity WHERE id = ?1"
+            "       UNION SELECT * FROM (SELECT entity, text, folded FROM name"
+            "                            WHERE folded > ?2 AND folded < ?2 || char(0x10FFFF) LIMIT 10000)) n"
             " JOIN entity e ON e.number = n.entity GROUP BY e.number"
             " ORDER BY distance, facts DESC, e.number LIMIT ?3",
-            (text, prefix_end, limit),
+            (text, text.casefold(), limit),
         )
         return [Found(id, label, match, facts, about) for id, match, _, facts, label, about in rows]
 

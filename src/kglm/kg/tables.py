@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from kglm.errors import LiteralError
-from kglm.kg.ids import is_relation_id, normalise_title
+from kglm.kg.ids import is_relation_id, mint, normalise_title
 from kglm.kg.records import Batch, Source, TermReader
 from kglm.kg.wikidata import RANKS
 
@@ -29,13 +29,13 @@ def parse_facts(data: bytes, first_line: int, source: Source) -> Batch:
             batch.problem(number, f"{len(cells)} columns where 3 or 4 are expected", "wrong number of columns")
         elif number == 1 and [cell.lower() for cell in cells[:3]] == ["head", "relation", "tail"]:
             continue
-        elif len(cells) == 4 and cells[3] not in RANKS:
+        elif len(cells) == 4 and cells[3] and cells[3] not in RANKS:
             if cells[3] == "deprecated":
                 batch.skip("deprecated statement")
             else:
                 batch.problem(number, f"unknown rank {cells[3]!r}", "unknown rank")
         else:
-            terms.fact(number, *cells[:3], rank=RANKS[cells[3]] if len(cells) == 4 else 0)
+            terms.fact(number, *cells[:3], rank=RANKS.get(cells[-1], 0) if len(cells) == 4 else 0)
     return batch
 
 
@@ -48,7 +48,7 @@ def parse_relations(data: bytes, first_line: int, source: Source) -> Batch:
         elif is_relation_id(cells[0]):
             batch.relations.append((cells[0], " ".join(cells[1].split())))
         elif source.options.mint_ids:
-            TermReader(batch, source.options).relation(cells[0])
+            batch.relations.append((mint(cells[0], "P"), " ".join(cells[1].split())))
         else:
             batch.problem(number, f"{cells[0][:60]!r} is not a relation id", "relation is not an id")
     return batch
@@ -125,7 +125,7 @@ def _add_line(record: _Line, number: int, batch: Batch, terms: TermReader) -> No
     elif record.rank not in RANKS:
         batch.skip(f"{record.rank} statement")
     else:
-        key = f"{record.head}${record.relation}${record.tail}" if record.qualifiers else None
+        key = f"{number}${record.head}${record.relation}${record.tail}" if record.qualifiers else None
         triple = record.head, record.relation, record.tail
         if terms.fact(number, *triple, rank=RANKS[record.rank], statement=key) and key:
             _add_qualifiers(record, number, key, batch, terms)

@@ -16,7 +16,7 @@ import msgspec
 
 from kglm.errors import LiteralError
 from kglm.kg.dates import Date
-from kglm.kg.ids import is_item_id
+from kglm.kg.ids import is_item_id, is_relation_id
 from kglm.kg.quantities import Quantity
 from kglm.kg.records import Batch, ImportOptions, Source, without_surrogates
 
@@ -67,9 +67,16 @@ class _Site(msgspec.Struct):
 
 @cache
 def _decoder(language: str) -> msgspec.json.Decoder[Any]:
-    """A decoder that skips all other languages and wikis. Empty objects come as `[]` in these dumps."""
-    texts = msgspec.defstruct("_Texts", [("wanted", _Text | None, None)], rename={"wanted": language})
-    aliases = msgspec.defstruct("_Aliases", [("wanted", list[_Text], [])], rename={"wanted": language})
+    """A decoder that skips all other languages and wikis. Empty objects come as `[]` in these dumps.
+
+    `mul` holds what is the same in all languages; names of people are often given only there.
+    """
+    texts = msgspec.defstruct(
+        "_Texts", [("wanted", _Text | None, None), ("mul", _Text | None, None)], rename={"wanted": language}
+    )
+    aliases = msgspec.defstruct(
+        "_Aliases", [("wanted", list[_Text], []), ("mul", list[_Text], [])], rename={"wanted": language}
+    )
     sites = msgspec.defstruct("_Sites", [("wanted", _Site | None, None)], rename={"wanted": f"{language}wiki"})
     entity = msgspec.defstruct(
         "_Entity",
@@ -108,10 +115,9 @@ def parse_dump(data: bytes, first_line: int, source: Source) -> Batch:
 def _decode(line: bytes, decoder: msgspec.json.Decoder[Any], number: int, batch: Batch) -> Any:
     try:
         return decoder.decode(line)
-    except msgspec.ValidationError as error:
-        return _salvaged(msgspec.json.decode(line), str(error), decoder.type, number, batch)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        try:  # the standard library takes lone surrogates
+        # of another form than expected, or not JSON; the standard library takes lone surrogates too
+        try:
             loose = _clean(json.loads(line.decode("utf-8", "replace")))
         except (ValueError, RecursionError):
             batch.problem(number, f"not JSON ({error})", "not JSON")
@@ -160,12 +166,13 @@ def _clean(value: Any) -> Any:
 
 
 def _add_entity(entity: Any, batch: Batch, options: ImportOptions) -> None:
-    label, aliases = _wanted(entity.labels), _wanted(entity.aliases)
+    label = _wanted(entity.labels) or _shared(entity.labels)
+    aliases = [*(_wanted(entity.aliases) or ()), *(_shared(entity.aliases) or ())]
     about, site = _wanted(entity.descriptions), _wanted(entity.sitelinks)
     batch.entity(
         entity.id,
         label.value if label else None,
-        [alias.value for alias in aliases or ()],
+        [alias.value for alias in aliases],
         description=about.value if about else None,
         title=site.title if site else None,
     )
@@ -179,9 +186,16 @@ def _wanted(texts: Any) -> Any:
     return None if isinstance(texts, list) else texts.wanted
 
 
+def _shared(texts: Any) -> Any:
+    return None if isinstance(texts, list) else texts.mul
+
+
 def _add_statement(
     head: str, relation: str, place: int, statement: _Statement, batch: Batch, options: ImportOptions
 ) -> None:
+    if not is_relation_id(relation):
+        batch.skip("not a property")
+        return
     if statement.rank not in RANKS:
         batch.skip(f"{statement.rank} statement")
         return
@@ -196,7 +210,7 @@ def _add_statement(
     for property, snaks in qualifiers.items():
         for snak in snaks:
             value = _tail(snak, head, "", batch, options)
-            if value is not None:
+            if value is not None and is_relation_id(property):
                 batch.qualifiers.append((key, property, value))
 
 

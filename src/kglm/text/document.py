@@ -119,8 +119,17 @@ def parse_document(line: bytes, place: str) -> Document:
             f"invalid UTF-8 at byte {error.start}", place=place, remedy="convert the file to UTF-8"
         ) from error
     except msgspec.DecodeError as error:
-        raise DataError(f"not JSON ({error})", place=place, remedy="one JSON object a line is expected") from error
+        raise DataError(_not_json(line), place=place, remedy="one JSON object a line is expected") from error
     return _document(record, _other_keys(line), place)
+
+
+def _not_json(line: bytes) -> str:
+    """What is wrong, in the words of the standard library, which takes the one thing that ours does not."""
+    try:
+        json.loads(line)
+    except ValueError as error:
+        return f"not JSON ({error})"
+    return "holds a lone surrogate, half of a character"
 
 
 def _other_keys(line: bytes) -> dict[str, Any]:
@@ -141,7 +150,10 @@ def _document(record: _Record, extra: dict[str, Any], place: str) -> Document:
         where = f"{place}, annotation {index + 1}"
         mention = _mention(annotation, len(position if position is not None else tokens), where)
         if position is not None:
-            mention = mention.moved(position[mention.start], position[mention.end - 1] + 1)
+            last = mention.end - 1
+            while last > mention.start and tokens[position[last]] == END:
+                last -= 1
+            mention = mention.moved(position[mention.start], position[last] + 1)
         if mention.start < last_end:
             raise DataError(
                 f"span [{mention.start}, {mention.end}) overlaps or precedes the one before, which ends at {last_end}",
@@ -232,6 +244,20 @@ def read_documents(path: str | PathLike[str]) -> Iterator[Document]:
     """The documents of a JSONL file (also `.gz`, `.bz2`, `.zst`), as they stand; see `repair` for their quirks."""
     for number, line in read_lines(path):
         yield parse_document(line, f"{path}, line {number}")
+
+
+def mentioned_entities(paths: Iterable[str | PathLike[str]]) -> set[str]:
+    """The entities of a corpus: mentioned, or parents of what is mentioned."""
+    paths = list(paths)
+    ids: set[str] = set()
+    for path in paths:
+        for document in read_documents(path):
+            for mention in document.mentions:
+                ids.add(mention.id)
+                ids.update(mention.parents)
+    if not ids:
+        raise DataError("mention no entity", place=", ".join(map(str, paths)), remedy="annotate them first")
+    return ids
 
 
 def write_documents(path: str | PathLike[str], documents: Iterable[Document]) -> int:

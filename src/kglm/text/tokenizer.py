@@ -21,8 +21,7 @@ from functools import cache
 from typing import Any
 
 from kglm.errors import DataError
-
-START, END = "@@START@@", "@@END@@"
+from kglm.text.document import END, START
 
 # Between chunks: white space, controls, zero-width spaces, byte order and direction marks, lone surrogates.
 _SEPARATOR = (

@@ -8,13 +8,13 @@ the unknown-penalised perplexity.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from kglm.errors import DataError, VersionError
-from kglm.files import read_json, read_lines, write_json
+from kglm.files import read_json, reading, write_json
 from kglm.text.document import END, START, Document
 
 PADDING, UNKNOWN = "@@PADDING@@", "@@UNKNOWN@@"
@@ -111,8 +111,10 @@ class AuthorsVocabulary:
 
 
 def _namespace(path: Path, *, padded: bool) -> tuple[str, ...]:
+    with reading(path):
+        content = path.read_bytes()
     try:
-        lines: Sequence[str] = [line.decode() for _, line in read_lines(path)]
+        lines = content.decode().removesuffix("\n").split("\n")  # a blank line counts: it has an index
     except UnicodeDecodeError as error:
         raise DataError("invalid UTF-8", place=path, remedy="convert the file to UTF-8") from error
     return (PADDING, *lines) if padded else tuple(lines)
