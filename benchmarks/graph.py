@@ -38,8 +38,9 @@ import resource, sys, json
 from kglm.kg.imports import import_graph
 if __name__ == "__main__":
     report = import_graph([sys.argv[1]], sys.argv[2], workers=int(sys.argv[3]))
-    peak = [resource.getrusage(who).ru_maxrss / 1024 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    print(json.dumps({"seconds": report.seconds, "facts": report.facts, "peak_mib": max(peak)}))
+    who = resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN
+    peak, worker = (resource.getrusage(process).ru_maxrss / 1024 for process in who)
+    print(json.dumps({"seconds": report.seconds, "facts": report.facts, "peak_mib": peak, "worker_mib": worker}))
 """
 
 
@@ -100,8 +101,11 @@ def importing(folder: Path, entities: int) -> dict[str, float]:
         "mb_per_s": size / whole["seconds"],
         "mb_per_s_per_core": size / whole["seconds"] / cores,
         "speed_up_over_one_process": one["seconds"] / whole["seconds"],
+        "facts": whole["facts"],
         "peak_mib_quarter": quarter["peak_mib"],
         "peak_mib": whole["peak_mib"],
+        "worker_mib_quarter": quarter["worker_mib"],
+        "worker_mib": whole["worker_mib"],
     }
 
 

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from kglm.errors import GraphError, KglmError, LiteralError, UnknownIdError
-from kglm.kg.edits import FactEdit, NewEntity, parse_fact
+from kglm.kg.edits import FactEdit, NewEntity
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.imports import import_graph
+from kglm.kg.resolve import parse_fact
 from worlds import BORN, facts_of, make_store
 
 MARCH = "T::11::+2013-03-21T00:00:00Z"

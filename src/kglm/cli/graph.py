@@ -12,12 +12,13 @@ import typer
 from kglm.cli.output import Json, print_json, print_table, say
 from kglm.errors import KglmError
 from kglm.kg.arrays import canonical_id
-from kglm.kg.edits import FactEdit, NewEntity, parse_fact, resolve_entity
+from kglm.kg.edits import FactEdit, NewEntity
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.imports import FORMATS, import_graph
 from kglm.kg.journal import Change, last_edit
 from kglm.kg.literals import is_literal
 from kglm.kg.records import ImportOptions
+from kglm.kg.resolve import parse_fact, resolve_entity
 from kglm.kg.store import RANKS
 from kglm.text.document import mentioned_entities
 
