@@ -19,7 +19,7 @@ $(BIN)/python:
 
 # torch goes first and alone, so that no other package can pull another build of it.
 $(VENV)/.installed: $(STAMPS) | $(BIN)/python
-	@echo "installing kglm into $(VENV) (first time: about 400 MB to download)"
+	@echo "installing kglm into $(VENV) (a few minutes; 2.1 GB on disk, most of it torch and the extras)"
 	$(PIP) "torch==$$(sed -n 's/^torch==//p' constraints.txt)"
 	$(PIP) -e .
 	@for extra in $(EXTRAS); do \

@@ -78,6 +78,12 @@ def test_a_byte_order_mark_is_no_content(tmp_path: Path) -> None:
     assert [block.data for block in read_blocks(tmp_path / "x", 100)] == [b"a\n\xef\xbb\xbfb"]
 
 
+@pytest.mark.parametrize("text", [b"BZh", b"BZh9 is a name", b"\x1f\x8b"])
+def test_text_that_starts_like_a_packed_file(tmp_path: Path, text: bytes) -> None:
+    (tmp_path / "x").write_bytes(text)
+    assert list(read_lines(tmp_path / "x")) == [(1, text)]
+
+
 def test_missing_or_a_directory(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such file; check the path"):
         list(read_lines(tmp_path / "x"))
@@ -85,7 +91,7 @@ def test_missing_or_a_directory(tmp_path: Path) -> None:
         list(read_lines(tmp_path))
 
 
-@given(st.lists(st.binary(max_size=40).map(lambda line: line.replace(b"\n", b"")), max_size=30), st.integers(1, 100))
+@given(st.lists(st.binary(max_size=40).map(lambda x: b"x" + x.replace(b"\n", b"")), max_size=30), st.integers(1, 100))
 def test_blocks_are_whole_lines_and_can_be_resumed(lines: list[bytes], size: int) -> None:
     import tempfile
 

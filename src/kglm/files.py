@@ -13,6 +13,7 @@ import gzip
 import io
 import json
 import os
+import re
 import shutil
 import sqlite3
 import tempfile
@@ -27,7 +28,8 @@ import zstandard
 
 from kglm.errors import DataError, KglmError
 
-GZIP_MAGIC, BZIP2_MAGIC, ZSTD_MAGIC = b"\x1f\x8b", b"BZh", b"\x28\xb5\x2f\xfd"
+GZIP_MAGIC, ZSTD_MAGIC = b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd"
+BZIP2_MAGIC = re.compile(rb"BZh[1-9](?:1AY&SY|\x17\x72\x45\x38\x50\x90)")  # a text may well start with "BZh"
 PARALLEL_BZIP2_FROM = 8 << 20
 """Compressed size from which bzip2 is unpacked by all cores; below, starting the threads costs more."""
 LONGEST_LINE = 512 << 20
@@ -190,12 +192,12 @@ def open_binary(path: str | os.PathLike[str]) -> io.BufferedReader:
     if not path.is_file():
         raw.close()
         raise DataError("is a pipe or device", place=path, remedy="save it to a file first: it is read more than once")
-    magic = raw.read(4)
+    magic = raw.read(10)
     raw.seek(0)
     unpacker: type[_Unpacker]
     if magic.startswith(GZIP_MAGIC):
         unpacker = _Gzip
-    elif magic.startswith(BZIP2_MAGIC):
+    elif BZIP2_MAGIC.match(magic):
         unpacker = _ParallelBzip2 if path.stat().st_size >= PARALLEL_BZIP2_FROM else _Bzip2
     elif magic.startswith(ZSTD_MAGIC):
         unpacker = _Zstd

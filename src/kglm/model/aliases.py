@@ -1,0 +1,80 @@
+"""The words an entity can be said with: what the copy mechanism copies from.
+
+An entity has up to `max_aliases` aliases of up to `max_alias_tokens` words; each of these places is a slot. Slots are
+in the order of the graph's aliases, so they are the same in every process. Entities are looked up when they are first
+needed: a graph has far more of them than a corpus mentions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from kglm.kg.graph import KnowledgeGraph
+from kglm.text.vocabulary import PADDING_INDEX, Vocabulary
+
+
+@dataclass(frozen=True, slots=True)
+class Aliases:
+    """The slots of one entity: `words_AL` are vocabulary indices, padded; `surface` the words themselves, by slot."""
+
+    words_AL: npt.NDArray[np.int64]
+    surface: tuple[str | None, ...]
+
+    def matches(self, word: str) -> list[int]:
+        """The slots that say `word`; matching is exact, an unknown word is no wild card."""
+        return [slot for slot, said in enumerate(self.surface) if said == word]
+
+    def can_follow(self, words: Sequence[str]) -> tuple[bool, bool]:
+        """Whether some alias starts with `words` and goes on, and whether some alias is just `words`."""
+        length = len(words)
+        goes_on = ends = False
+        width = self.words_AL.shape[1]
+        for first in range(0, len(self.surface), width):
+            alias = [word for word in self.surface[first : first + width] if word is not None]
+            if alias[:length] == list(words):
+                goes_on |= len(alias) > length
+                ends |= len(alias) == length
+        return goes_on, ends
+
+
+class AliasTable:
+    """Aliases by node. An edit of the graph makes new nodes, so what is remembered never goes stale."""
+
+    def __init__(
+        self,
+        graph: KnowledgeGraph,
+        vocabulary: Vocabulary,
+        words_of: Callable[[str], list[str]],
+        *,
+        max_aliases: int = 4,
+        max_alias_tokens: int = 8,
+    ) -> None:
+        self._graph = graph
+        self._vocabulary = vocabulary
+        self._words_of = words_of
+        self.shape = (max_aliases, max_alias_tokens)
+        self._known: dict[int, Aliases] = {}
+
+    @property
+    def slots(self) -> int:
+        return self.shape[0] * self.shape[1]
+
+    def __getitem__(self, node: int) -> Aliases:
+        found = self._known.get(node)
+        if found is None:
+            found = self._known[node] = self._look_up(node)
+        return found
+
+    def _look_up(self, node: int) -> Aliases:
+        count, length = self.shape
+        words_AL = np.full(self.shape, PADDING_INDEX, np.int64)
+        surface: list[str | None] = [None] * (count * length)
+        for row, alias in enumerate(list(self._graph.aliases(node))[:count]):
+            words = self._words_of(alias)[:length]
+            words_AL[row, : len(words)] = self._vocabulary.encode(words)
+            surface[row * length : row * length + len(words)] = words
+        return Aliases(words_AL, tuple(surface))

@@ -1,0 +1,242 @@
+"""A linked document as numbers: the latent variables of each step, and the facts that can explain them.
+
+Legend of shapes: N tokens, T = N - 1 targets, M mention starts, K entities in order of first mention.
+
+Target t is x_t = w_{t+1}. z_t has a type; a mention's first target also has an entity, and the facts (parent, relation)
+that reach it. `paths` lists *every* fact of the local graph that reaches the entity, those that the annotation names
+marked as listed: the model sums over the ones it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kglm.kg.graph import KnowledgeGraph
+from kglm.kg.literals import is_literal
+from kglm.model.aliases import AliasTable
+from kglm.text.document import Document, Mention
+from kglm.text.vocabulary import Vocabulary
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+MentionTypes = Literal["continue", "paper"]
+NEVER = 1 << 30
+"""A position before everything: the entity has not been mentioned."""
+
+
+class Type(IntEnum):
+    """What a target is: no mention, the first word of a new or related mention, or a further word of a mention."""
+
+    NONE = 0
+    NEW = 1
+    RELATED = 2
+    CONTINUE = 3
+
+
+class Path(NamedTuple):
+    """A fact that reaches a mention's entity: from the parent of column `parent`, by `relation`, one of `tails`."""
+
+    parent: int
+    relation: int
+    tails: int
+    listed: bool
+
+
+@dataclass(slots=True)
+class Start:
+    """The first target of a mention. Columns of parents are places in the document's entity list."""
+
+    target: int
+    type: Type
+    node: int
+    last_K: Ints
+    """For each entity mentioned before, the last target that was a word of it; -1 for the others."""
+    paths: list[Path]
+
+
+@dataclass(slots=True)
+class EncodedDocument:
+    """What a model needs of a document; made once, used in every epoch."""
+
+    title: str
+    words_N: Ints
+    surface: list[str]
+    type_T: npt.NDArray[np.int8]
+    node_T: Ints
+    """The entity that target t is a word of, or -1."""
+    feature_T: npt.NDArray[np.int8]
+    """The mention state before t, as a number: see `type_feature`."""
+    related_T: Bools
+    """Whether `related` is legal at t: some candidate parent has an edge."""
+    slots_T: dict[int, list[int]]
+    """For targets inside mentions, the alias slots of the entity that say the word."""
+    entities: list[int]
+    """The nodes mentioned, in order of first mention; literals are not among them: they are never parents."""
+    starts: list[Start]
+    counts: Counter[str] = field(default_factory=Counter)
+    """What could not be used: mentions of entities that the graph does not hold, or that no fact explains."""
+
+    def __len__(self) -> int:
+        return len(self.words_N) - 1
+
+
+DISTANCES = (1, 2, 4, 8, 16, 32, 64)
+"""Upper ends of the buckets of a distance; beyond the last is one more."""
+FEATURES = 4 + len(DISTANCES) + 2
+
+
+def bucket(distance: int) -> int:
+    """Log-bucket of a distance of at least 1."""
+    return int(np.searchsorted(DISTANCES, distance))
+
+
+def type_feature(inside: bool, goes_on: bool, ends: bool, since: int | None) -> int:
+    """The mention state as one number: inside a mention, what its aliases allow next; outside, how long ago one was."""
+    if inside:
+        return goes_on + 2 * ends
+    return 4 + (bucket(since) if since is not None else len(DISTANCES) + 1)
+
+
+class AnnotationEncoder:
+    """Turns documents into `EncodedDocument`s, for one graph and vocabulary."""
+
+    def __init__(
+        self,
+        graph: KnowledgeGraph,
+        vocabulary: Vocabulary,
+        aliases: AliasTable,
+        *,
+        mention_types: MentionTypes = "continue",
+        parent_window: int | None = None,
+    ) -> None:
+        self.graph = graph
+        self.vocabulary = vocabulary
+        self.aliases = aliases
+        self.mention_types = mention_types
+        self.parent_window = parent_window
+
+    def encode(self, document: Document) -> EncodedDocument:
+        """Numbers of a repaired document. Mentions of unknown entities become plain words, and are counted."""
+        length = max(len(document.tokens) - 1, 0)
+        result = EncodedDocument(
+            document.title,
+            np.array(self.vocabulary.encode(document.tokens), np.int64),
+            document.tokens,
+            np.zeros(length, np.int8),
+            np.full(length, -1, np.int64),
+            np.zeros(length, np.int8),
+            np.zeros(length, np.bool_),
+            {},
+            [],
+            [],
+        )
+        mentions = self._known_mentions(document, result.counts)
+        reached = self._reached([node for _, node in mentions])
+        columns: dict[int, int] = {}
+        last: list[int] = []
+        for mention, node in mentions:
+            self._add_mention(result, mention, node, columns, last, reached)
+        result.entities = list(columns)
+        self._add_state(result)
+        return result
+
+    def _known_mentions(self, document: Document, counts: Counter[str]) -> list[tuple[Mention, int]]:
+        known = []
+        for mention in document.mentions:
+            start = max(mention.start, 1)  # the first token is given, not predicted
+            node = self.graph.find(mention.id)
+            if start >= mention.end:
+                continue
+            if node is None:
+                counts["unknown_entity"] += 1
+            elif mention.is_new and is_literal(mention.id):
+                counts["new_literal"] += 1
+            else:
+                known.append((mention.moved(start, mention.end), node))
+        return known
+
+    def _reached(self, nodes: list[int]) -> dict[int, list[tuple[int, int, int]]]:
+        """For each mentioned node, the facts (parent, relation, number of tails) that reach it from a mentioned one."""
+        distinct = np.array(sorted(set(nodes)), np.int64)
+        if not len(distinct):
+            return {}
+        edges = self.graph.edges_of(distinct)
+        head = np.repeat(distinct, np.diff(edges.offsets))
+        # tails of one (head, relation) stand together: the length of the run is n_{p,r}
+        new_run = np.ones(len(head), np.bool_)
+        new_run[1:] = (head[1:] != head[:-1]) | (edges.relation[1:] != edges.relation[:-1])
+        run = np.cumsum(new_run) - 1
+        size = np.bincount(run, minlength=1)
+        wanted = np.flatnonzero(np.isin(edges.tail, distinct))
+        reached: dict[int, list[tuple[int, int, int]]] = {}
+        for place in wanted.tolist():
+            fact = (int(head[place]), int(edges.relation[place]), int(size[run[place]]))
+            reached.setdefault(int(edges.tail[place]), []).append(fact)
+        return reached
+
+    def _add_mention(
+        self,
+        result: EncodedDocument,
+        mention: Mention,
+        node: int,
+        columns: dict[int, int],
+        last: list[int],
+        reached: dict[int, list[tuple[int, int, int]]],
+    ) -> None:
+        aliases = self.aliases[node]
+        listed = {(self.graph.find(parent), self.graph.find_relation(r)) for parent, r in mention.explanations}
+        for target in range(mention.start - 1, mention.end - 1):
+            result.node_T[target] = node
+            result.slots_T[target] = aliases.matches(result.surface[target + 1])
+            first = target == mention.start - 1
+            if first or self.mention_types == "paper":
+                kind = Type.NEW if mention.is_new else Type.RELATED
+                paths = [
+                    Path(columns[parent], relation, tails, (parent, relation) in listed)
+                    for parent, relation, tails in reached.get(node, ())
+                    if parent in columns and self._in_window(last[columns[parent]], target)
+                ]
+                if kind == Type.RELATED and not any(path.listed for path in paths):
+                    result.counts["unexplained"] += 1
+                result.type_T[target] = kind
+                result.starts.append(Start(target, kind, node, np.array(last, np.int64), paths))
+            else:
+                result.type_T[target] = Type.CONTINUE
+            if not is_literal(self.graph.id(node)):
+                if node not in columns:
+                    columns[node] = len(columns)
+                    last.append(target)
+                last[columns[node]] = target
+
+    def _in_window(self, last: int, target: int) -> bool:
+        return self.parent_window is None or target - last <= self.parent_window
+
+    def _add_state(self, result: EncodedDocument) -> None:
+        """The mention state before each target, and where `related` is legal."""
+        last_parent = last_mention = -2 * NEVER
+        running: list[str] = []
+        aliases = None
+        node = -1
+        for target in range(len(result)):
+            window = NEVER if self.parent_window is None else self.parent_window
+            result.related_T[target] = target - last_parent <= window
+            goes_on, ends = aliases.can_follow(running) if aliases is not None else (False, False)
+            since = target - last_mention if last_mention >= 0 else None
+            result.feature_T[target] = type_feature(aliases is not None, goes_on, ends, since)
+            node = int(result.node_T[target])
+            if node < 0:
+                aliases = None
+                continue
+            starts_here = result.type_T[target] != Type.CONTINUE
+            running = [] if starts_here else running
+            running.append(result.surface[target + 1])
+            aliases = self.aliases[node]
+            last_mention = target
+            if not is_literal(self.graph.id(node)):
+                last_parent = target

@@ -1,0 +1,234 @@
+"""A rectangle of targets, from up to B documents, with everything a model needs to score it.
+
+Legend: B rows, T targets a row, F = B·T flat positions (row · T + t), S words inside mentions, U distinct entities,
+A aliases of L words, J = A·L alias slots, M mention starts, K candidate parents (padded), W ways (paths), G groups: the
+distinct (start, parent) pairs of the ways, Q members: the distinct relations of each group's parent, end to end.
+
+Documents are cut into contiguous chunks; what the annotation needs of the past (which entities were mentioned, when) is
+in the encoded document, so a chunk can start anywhere. Only the recurrent state has to be carried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from kglm.kg.graph import KnowledgeGraph
+from kglm.model.aliases import AliasTable
+from kglm.model.annotation import DISTANCES, EncodedDocument, Ints, Start, bucket
+from kglm.text.vocabulary import PADDING_INDEX
+
+BUCKETS = len(DISTANCES) + 1
+
+
+class Piece(NamedTuple):
+    """Targets [start, end) of a document; an empty piece fills a row that has nothing to do."""
+
+    document: EncodedDocument | None
+    start: int = 0
+    end: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Inputs and annotation of B × T targets."""
+
+    words_BT: Tensor
+    """Inputs w_t."""
+    targets_BT: Tensor
+    """Targets x_t = w_{t+1}, as vocabulary indices."""
+    real_BT: Tensor
+    """False for padding."""
+    reset_B: Tensor
+    """Whether the row starts a document."""
+    type_BT: Tensor
+    feature_BT: Tensor
+    related_BT: Tensor
+    continue_BT: Tensor
+
+    word_position_S: Tensor
+    word_entity_S: Tensor
+    """Places in `node_U`."""
+    match_SJ: Tensor
+    """Whether slot j of the entity says the target."""
+
+    node_U: Tensor
+    alias_UAL: Tensor
+
+    start_position_M: Tensor
+    start_type_M: Tensor
+    start_node_M: Tensor
+    parent_MK: Tensor
+    """Nodes of the candidate parents; -1 is padding."""
+    bucket_MK: Tensor
+    subject_MK: Tensor
+    """Whether the parent is the article's subject: the first entity mentioned."""
+
+    way_group_W: Tensor
+    way_relation_W: Tensor
+    way_log_tails_W: Tensor
+    way_listed_W: Tensor
+    group_start_G: Tensor
+    group_parent_G: Tensor
+    """Column K of the group's parent."""
+    member_group_Q: Tensor
+    member_relation_Q: Tensor
+
+    @property
+    def targets(self) -> int:
+        return int(self.real_BT.sum())
+
+
+class ChunkBuilder:
+    """Puts pieces of documents together, for one graph."""
+
+    def __init__(self, graph: KnowledgeGraph, aliases: AliasTable, *, parent_window: int | None = None) -> None:
+        self._graph = graph
+        self._aliases = aliases
+        self.parent_window = parent_window
+        self._relations: dict[int, Ints] = {}
+
+    def build(self, pieces: Sequence[Piece], *, ahead: int = 0) -> Chunk:
+        """The chunk of these pieces, one a row, as wide as the longest.
+
+        `ahead` = 1 gives inputs that include the target itself: for a model that labels words instead of
+        generating them.
+        """
+        rows, width = len(pieces), max((piece.end - piece.start for piece in pieces), default=0)
+        grid = {
+            name: np.full((rows, width), fill, np.int64)
+            for name, fill in (("words", PADDING_INDEX), ("targets", PADDING_INDEX), ("type", 0), ("feature", 0))
+        }
+        real, related, continues = (np.zeros((rows, width), np.bool_) for _ in range(3))
+        mentions, starts = _Mentions(self._aliases), _Starts(self)
+        for row, (document, start, end) in enumerate(pieces):
+            if document is None:
+                continue
+            here = slice(0, end - start)
+            grid["words"][row, here] = document.words_N[start + ahead : end + ahead]
+            grid["targets"][row, here] = document.words_N[start + 1 : end + 1]
+            grid["type"][row, here] = document.type_T[start:end]
+            grid["feature"][row, here] = document.feature_T[start:end]
+            real[row, here] = True
+            related[row, here] = document.related_T[start:end]
+            before = document.node_T[start - 1 : end - 1] if start else np.append(-1, document.node_T[: end - 1])
+            continues[row, here] = before >= 0
+            for target in np.flatnonzero(document.node_T[start:end] >= 0).tolist():
+                mentions.add(row * width + target, document, start + target)
+            for mention_start in document.starts:
+                if start <= mention_start.target < end:
+                    starts.add(row * width + mention_start.target - start, document, mention_start)
+        return Chunk(
+            words_BT=torch.from_numpy(grid["words"]),
+            targets_BT=torch.from_numpy(grid["targets"]),
+            real_BT=torch.from_numpy(real),
+            reset_B=torch.tensor([piece.start == 0 for piece in pieces]),
+            type_BT=torch.from_numpy(grid["type"]),
+            feature_BT=torch.from_numpy(grid["feature"]),
+            related_BT=torch.from_numpy(related),
+            continue_BT=torch.from_numpy(continues),
+            **mentions.tensors(),
+            **starts.tensors(),
+        )
+
+    def relations_of(self, node: int) -> Ints:
+        """The distinct relations of a node."""
+        found = self._relations.get(node)
+        if found is None:
+            found = self._relations[node] = np.unique(self._graph.edges(node).relation).astype(np.int64)
+        return found
+
+
+class _Mentions:
+    """Words inside mentions; each distinct entity is encoded once."""
+
+    def __init__(self, aliases: AliasTable) -> None:
+        self._aliases = aliases
+        self._position: list[int] = []
+        self._entity: list[int] = []
+        self._match: list[tuple[int, int]] = []
+        self._nodes: dict[int, int] = {}
+
+    def add(self, position: int, document: EncodedDocument, target: int) -> None:
+        node = int(document.node_T[target])
+        self._match += [(len(self._position), slot) for slot in document.slots_T[target]]
+        self._position.append(position)
+        self._entity.append(self._nodes.setdefault(node, len(self._nodes)))
+
+    def tensors(self) -> dict[str, Tensor]:
+        match_SJ = torch.zeros(len(self._position), self._aliases.slots, dtype=torch.bool)
+        if self._match:
+            match_SJ[tuple(torch.tensor(self._match).T)] = True
+        tables = [self._aliases[node].words_AL for node in self._nodes]
+        alias_UAL = np.stack(tables) if tables else np.zeros((0, *self._aliases.shape), np.int64)
+        return {
+            "word_position_S": _longs(self._position),
+            "word_entity_S": _longs(self._entity),
+            "match_SJ": match_SJ,
+            "node_U": _longs(list(self._nodes)),
+            "alias_UAL": torch.from_numpy(alias_UAL),
+        }
+
+
+class _Starts:
+    """Mention starts, their candidate parents, and the facts that reach their entities."""
+
+    def __init__(self, builder: ChunkBuilder) -> None:
+        self._builder = builder
+        self._rows: list[tuple[int, EncodedDocument, Start]] = []
+
+    def add(self, position: int, document: EncodedDocument, start: Start) -> None:
+        self._rows.append((position, document, start))
+
+    def tensors(self) -> dict[str, Tensor]:
+        count = len(self._rows)
+        width = max((len(start.last_K) for _, _, start in self._rows), default=0)
+        parent_MK = np.full((count, width), -1, np.int64)
+        bucket_MK = np.zeros((count, width), np.int64)
+        subject_MK = np.zeros((count, width), np.bool_)
+        ways: list[tuple[int, int, float, bool]] = []
+        groups: dict[tuple[int, int], int] = {}
+        members: list[Ints] = []
+        for m, (_, document, start) in enumerate(self._rows):
+            known, distance_K = len(start.last_K), start.target - start.last_K
+            parent_MK[m, :known] = document.entities[:known]
+            if self._builder.parent_window is not None:
+                parent_MK[m, :known][distance_K > self._builder.parent_window] = -1
+            bucket_MK[m, :known] = [bucket(distance) for distance in distance_K.tolist()]
+            subject_MK[m, :1] = known > 0
+            for path in start.paths:
+                group = groups.setdefault((m, path.parent), len(groups))
+                if group == len(members):
+                    members.append(self._builder.relations_of(document.entities[path.parent]))
+                ways.append((group, path.relation, float(np.log(path.tails)), path.listed))
+        columns = list(zip(*ways, strict=True)) if ways else [(), (), (), ()]
+        return {
+            "start_position_M": _longs([position for position, _, _ in self._rows]),
+            "start_type_M": _longs([int(start.type) for _, _, start in self._rows]),
+            "start_node_M": _longs([start.node for _, _, start in self._rows]),
+            "parent_MK": torch.from_numpy(parent_MK),
+            "bucket_MK": torch.from_numpy(bucket_MK),
+            "subject_MK": torch.from_numpy(subject_MK),
+            "way_group_W": _longs(columns[0]),
+            "way_relation_W": _longs(columns[1]),
+            "way_log_tails_W": torch.tensor(columns[2], dtype=torch.float64),
+            "way_listed_W": torch.tensor(columns[3], dtype=torch.bool),
+            "group_start_G": _longs([m for m, _ in groups]),
+            "group_parent_G": _longs([parent for _, parent in groups]),
+            "member_group_Q": torch.repeat_interleave(_longs([len(relations) for relations in members])),
+            "member_relation_Q": torch.from_numpy(np.concatenate([np.zeros(0, np.int64), *members])),
+        }
+
+
+def _longs(values: Sequence[int]) -> Tensor:
+    return torch.tensor(values, dtype=torch.int64)
+
+
+def whole(document: EncodedDocument) -> Piece:
+    """All targets of a document."""
+    return Piece(document, 0, len(document))

@@ -1,0 +1,282 @@
+"""The AWD-LSTM encoder: words in, hidden states out, the recurrent state passed in and returned.
+
+encoder = EncoderConfig().build(vocabulary_size, generator=torch.Generator().manual_seed(0))
+state = None
+for words_BT, reset_B in chunks:
+    output = encoder(words_BT, state, generator=generator, reset_B=reset_B)
+    loss = ... + encoder.regularisation(output, real_BT)
+    state = detach_state(output.state)
+
+The model is that of Merity, Keskar and Socher (2018), "Regularizing and optimizing LSTM language models": stacked LSTMs
+
+    i, f, g, o = W_ih x_t + b_ih + (M ⊙ W_hh) h_{t-1} + b_hh
+    c_t = σ(f) ⊙ c_{t-1} + σ(i) ⊙ tanh(g),    h_t = σ(o) ⊙ tanh(c_t)
+
+with DropConnect M on the recurrent matrices, locked dropout between layers and dropout of whole word types. It reads
+words only: the hidden states of a text do not depend on its annotation.
+
+Randomness. Every mask is drawn anew in each forward call, from the generator that the call is given and from nothing
+else, in a fixed order (word types, input, then per layer W_hh and output): a generator restored to an earlier state
+gives bit-identical masks. Evaluation draws nothing. A dropout of 0 draws nothing.
+
+Shapes: B rows of a batch, T time, V vocabulary, E embedding, I / H input and hidden size of one layer, G = 4 H its
+gates, D output size. Inside, time goes first (TB…): the recurrence then reads contiguous memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from itertools import pairwise
+from typing import NamedTuple
+
+import torch
+from torch import Generator, Tensor, nn
+from torch.nn import functional
+
+from kglm.errors import ConfigError
+
+EMBEDDING_RANGE = 0.1
+"""Word embeddings start uniform in ± this."""
+
+
+@dataclass(frozen=True)
+class EncoderConfig:
+    """Sizes and regularisation of the encoder; the defaults are KGLM's at the paper's size."""
+
+    embedding: int = 400
+    """Size of a word embedding, input and output: they are one tensor."""
+    hidden: int = 1150
+    """Size of the LSTM layers below the last."""
+    layers: int = 3
+    """Number of LSTM layers."""
+    output: int = 912
+    """Size of the last layer: h_t = [h_x ; h_p ; h_r] of 400 + 256 + 256 for KGLM, 400 for a plain language model."""
+    output_dropout: float = 0.4
+    """Locked dropout of the last layer's output."""
+    hidden_dropout: float = 0.3
+    """Locked dropout between layers."""
+    input_dropout: float = 0.65
+    """Locked dropout of the embedded words."""
+    embedding_dropout: float = 0.1
+    """Share of the word types whose embedding is dropped throughout a batch."""
+    weight_drop: float = 0.5
+    """DropConnect: share of the entries of each hidden-to-hidden matrix that is dropped for a batch."""
+    activation_regularisation: float = 2.0
+    """α: weight of the mean squared output in the training loss."""
+    temporal_regularisation: float = 1.0
+    """β: weight of the mean squared change of the output from one word to the next in the training loss."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            name, value = field.name, getattr(self, field.name)
+            if name.endswith(("dropout", "drop")):
+                if not 0 <= value < 1:
+                    raise ConfigError(f"{name} = {value}", remedy="a dropout is at least 0 and below 1")
+            elif name.endswith("regularisation"):
+                if not 0 <= value < float("inf"):
+                    raise ConfigError(f"{name} = {value}", remedy="a weight in the loss is finite and at least 0")
+            elif value < 1:
+                raise ConfigError(f"{name} = {value}", remedy="a size is at least 1")
+
+    def build(self, vocabulary_size: int, *, generator: Generator) -> Encoder:
+        """A new encoder on the generator's device, its weights drawn from the generator."""
+        return Encoder(self, vocabulary_size, generator=generator)
+
+
+class LayerState(NamedTuple):
+    """Where one layer stands after the last word it has read."""
+
+    h_BH: Tensor
+    c_BH: Tensor
+
+
+State = tuple[LayerState, ...]
+"""One per layer, first layer first."""
+
+
+class EncoderOutput(NamedTuple):
+    """What the encoder makes of a chunk."""
+
+    h_BTD: Tensor
+    """h_t after word t, with output dropout in training: what the heads read."""
+    raw_h_BTD: Tensor
+    """h_t before output dropout."""
+    state: State
+    """After the chunk's last column. Gradients reach through it until `detach_state`."""
+
+
+def detach_state(state: State) -> State:
+    """The same state without its history: gradients stop here."""
+    return tuple(LayerState(layer.h_BH.detach(), layer.c_BH.detach()) for layer in state)
+
+
+class Encoder(nn.Module):
+    """E → H → … → H → D. `embedding.weight` (V × E) is also the output word matrix: tie it, do not copy it."""
+
+    def __init__(self, config: EncoderConfig, vocabulary_size: int, *, generator: Generator) -> None:
+        super().__init__()
+        if vocabulary_size < 1:
+            raise ConfigError(f"a vocabulary of {vocabulary_size} words", remedy="give at least one word")
+        self.config = config
+        weight_VE = _uniform(EMBEDDING_RANGE, (vocabulary_size, config.embedding), generator)
+        self.embedding = nn.Embedding(vocabulary_size, config.embedding, device="meta")  # draws no weights of its own
+        self.embedding.weight = nn.Parameter(weight_VE)
+        self.sizes = (*[config.hidden] * (config.layers - 1), config.output)
+        """Hidden size of each layer."""
+        self.layers = nn.ModuleList(
+            LSTMLayer(below, size, generator=generator) for below, size in pairwise((config.embedding, *self.sizes))
+        )
+
+    def forward(
+        self,
+        words_BT: Tensor,
+        state: State | None = None,
+        generator: Generator | None = None,
+        reset_B: Tensor | None = None,
+    ) -> EncoderOutput:
+        """Read one chunk of words per row.
+
+        `state` is what an earlier chunk returned, None for zeros; rows flagged in `reset_B` (bool) start from zeros
+        whatever it holds. `generator` draws the dropout masks: needed in training, not touched in evaluation.
+        A position depends on no later one, so padding at the end of a row does not matter for the words before it;
+        that row's returned state has read the padding and should be reset.
+        """
+        config = self.config
+        if self.training and generator is None and self._draws:
+            raise ValueError("training draws dropout masks: pass a torch.Generator")
+        masks = generator if self.training else None
+        before = self._start(words_BT, state, reset_B)
+
+        x_TBI = self._embed(words_BT.T, masks)
+        after = []
+        for number, (layer, start) in enumerate(zip(self.layers, before, strict=True)):
+            raw_TBH, end = layer(x_TBI, start, weight_drop=config.weight_drop, generator=masks)
+            dropout = config.hidden_dropout if number < len(before) - 1 else config.output_dropout
+            x_TBI = locked_dropout(raw_TBH, dropout, masks)
+            after.append(end)
+        return EncoderOutput(x_TBI.transpose(0, 1), raw_TBH.transpose(0, 1), tuple(after))
+
+    def regularisation(self, output: EncoderOutput, real_BT: Tensor | None = None) -> Tensor:
+        """α mean(h_t²) + β mean((h_t − h_{t−1})²), the first over the dropped output, the second over the raw one.
+
+        The means are over features and over positions flagged in `real_BT` (for the second, pairs of neighbours that
+        both are), so padding does not count; None flags all. It belongs to the training loss and to nothing else:
+        in evaluation mode it is 0, so that no perplexity can contain it.
+        """
+        config, h_BTD, raw_BTD = self.config, output.h_BTD, output.raw_h_BTD
+        total = h_BTD.new_zeros(())
+        if not self.training:
+            return total
+        real_BT = torch.ones(h_BTD.shape[:2], dtype=torch.bool, device=h_BTD.device) if real_BT is None else real_BT
+        if config.activation_regularisation:
+            total = total + config.activation_regularisation * _mean_square(h_BTD, real_BT)
+        if config.temporal_regularisation:
+            change_BTD = raw_BTD[:, 1:] - raw_BTD[:, :-1]
+            total = total + config.temporal_regularisation * _mean_square(change_BTD, real_BT[:, 1:] & real_BT[:, :-1])
+        return total
+
+    def zero_state(self, rows: int) -> State:
+        """The state before a document's first word."""
+        weight = self.embedding.weight
+        return tuple(LayerState(weight.new_zeros(rows, size), weight.new_zeros(rows, size)) for size in self.sizes)
+
+    @property
+    def _draws(self) -> bool:
+        config = self.config
+        locked = config.input_dropout + config.hidden_dropout + config.output_dropout
+        return locked + config.embedding_dropout + config.weight_drop > 0
+
+    def _embed(self, words_TB: Tensor, masks: Generator | None) -> Tensor:
+        """Embedded words; a dropped type is dropped wherever it stands in the batch, the others are scaled up."""
+        weight_VE = self.embedding.weight
+        x_TBE = functional.embedding(words_TB, weight_VE)
+        if masks is not None and self.config.embedding_dropout:
+            mask_V1 = _mask((len(weight_VE), 1), self.config.embedding_dropout, weight_VE, masks)
+            x_TBE = x_TBE * functional.embedding(words_TB, mask_V1)
+        return locked_dropout(x_TBE, self.config.input_dropout, masks)
+
+    def _start(self, words_BT: Tensor, state: State | None, reset_B: Tensor | None) -> State:
+        """The state before the chunk: checked (the fused kernels do not), and zeros where flagged."""
+        if words_BT.dim() != 2 or 0 in words_BT.shape:
+            raise ValueError(f"words of shape {tuple(words_BT.shape)}; expected (rows, words), neither of them 0")
+        rows = len(words_BT)
+        if reset_B is not None and (reset_B.shape != (rows,) or reset_B.dtype != torch.bool):
+            raise ValueError(f"reset is {reset_B.dtype} of shape {tuple(reset_B.shape)}; expected bool of ({rows},)")
+        if state is None:
+            return self.zero_state(rows)
+        found = [tuple(tensor.shape) for layer in state for tensor in layer]
+        expected = [(rows, size) for size in self.sizes for _ in LayerState._fields]
+        if found != expected:
+            raise ValueError(f"a state of shapes {found}; expected {expected}")
+        if reset_B is None:
+            return state
+        reset_B1 = reset_B[:, None]
+        return tuple(LayerState(h.masked_fill(reset_B1, 0), c.masked_fill(reset_B1, 0)) for h, c in state)
+
+
+class LSTMLayer(nn.Module):
+    """One LSTM layer: its raw weights, and one fused call for the whole chunk.
+
+    The weights go into `torch.lstm` as arguments of that call, so a dropped W_hh is certainly the one used and its
+    gradient flows to the raw one. (A tensor put in the place of a module's parameter is not reliable: which versions
+    of `nn.LSTM` look there differs.) What is stored and optimised is always the raw matrix.
+    """
+
+    def __init__(self, input_size: int, hidden_size: int, *, generator: Generator) -> None:
+        super().__init__()
+        self.hidden_size = hidden_size
+        bound, gates = hidden_size**-0.5, 4 * hidden_size
+        self.weight_ih = nn.Parameter(_uniform(bound, (gates, input_size), generator))
+        self.weight_hh = nn.Parameter(_uniform(bound, (gates, hidden_size), generator))
+        self.bias_ih = nn.Parameter(_uniform(bound, (gates,), generator))
+        self.bias_hh = nn.Parameter(_uniform(bound, (gates,), generator))
+
+    def extra_repr(self) -> str:
+        return f"{self.weight_ih.shape[1]}, {self.hidden_size}"
+
+    def forward(
+        self, x_TBI: Tensor, state: LayerState, *, weight_drop: float, generator: Generator | None
+    ) -> tuple[Tensor, LayerState]:
+        """h_TBH and the state after; with a generator, W_hh loses entries with probability `weight_drop`."""
+        weight_GH = _dropped(self.weight_hh, self.weight_hh.shape, weight_drop, generator)
+        h_TBH, h_1BH, c_1BH = torch.lstm(
+            x_TBI,
+            (state.h_BH[None], state.c_BH[None]),
+            (self.weight_ih, weight_GH, self.bias_ih, self.bias_hh),
+            has_biases=True,
+            num_layers=1,
+            dropout=0.0,
+            train=torch.is_grad_enabled(),
+            bidirectional=False,
+            batch_first=False,
+        )
+        return h_TBH, LayerState(h_1BH[0], c_1BH[0])
+
+
+def locked_dropout(x_TBI: Tensor, p: float, generator: Generator | None) -> Tensor:
+    """Drop features with probability p and scale the rest by 1 / (1 − p): one mask per row, the same at every t.
+
+    Without a generator, x itself.
+    """
+    return _dropped(x_TBI, (1, *x_TBI.shape[1:]), p, generator)
+
+
+def _dropped(x: Tensor, shape: Sequence[int], p: float, generator: Generator | None) -> Tensor:
+    return x if generator is None or p == 0 else x * _mask(shape, p, x, generator)
+
+
+def _mask(shape: Sequence[int], p: float, like: Tensor, generator: Generator) -> Tensor:
+    """0 with probability p, else 1 / (1 − p). The draw does not depend on the number type or device of `like`."""
+    kept = torch.rand(tuple(shape), generator=generator, device=generator.device).ge_(p)  # 4 × faster than bernoulli_
+    return kept.to(like).mul_(1 / (1 - p))
+
+
+def _uniform(bound: float, shape: Sequence[int], generator: Generator) -> Tensor:
+    return torch.empty(tuple(shape), device=generator.device).uniform_(-bound, bound, generator=generator)
+
+
+def _mean_square(x_BTD: Tensor, real_BT: Tensor) -> Tensor:
+    """Mean of x² over features and real positions; 0 when there is none."""
+    square_BT = x_BTD.square().sum(-1)
+    return torch.where(real_BT, square_BT, 0).sum() / (real_BT.sum() * x_BTD.shape[-1]).clamp(min=1)

@@ -1,0 +1,81 @@
+"""Words given an entity: generated from the vocabulary, or copied from an alias.
+
+Legend: S words inside mentions, U distinct entities, A aliases of L words, J = A·L slots, V vocabulary, H size of h_x.
+
+    no entity:   softmax(W h_x + b) over V
+    entity e:    h' = W_proj [h_x ; v_e];  one softmax over V with scores W h' + b and over the slots j of e with
+                 scores tanh(h'ᵀ W_copy) · a_j, where a_j is the alias LSTM's output at that word
+
+The probability of a word is its generated mass, if it is in V, plus that of every slot that says it. A word that is not
+in V is copied, or else it is the unknown word: the unknown word never stands for one that could be copied.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from kglm.model.latent import masked_logsumexp
+from kglm.text.vocabulary import PADDING_INDEX, UNKNOWN_INDEX
+
+
+class WordScores(NamedTuple):
+    """log p(word | entity), and whether it was paid for as the unknown word."""
+
+    log_p_S: Tensor
+    unknown_S: Tensor
+
+
+class Renderer(nn.Module):
+    """Rendering of entities; the word matrix W and its bias b are shared with the plain words."""
+
+    def __init__(self, hidden: int, entity_size: int) -> None:
+        super().__init__()
+        self.projection = nn.Linear(hidden + entity_size, hidden)
+        self.copy = nn.Linear(hidden, hidden, bias=False)
+        self.alias_lstm = nn.LSTM(hidden, hidden, batch_first=True)
+
+    def encode_aliases(self, embedding_VH: Tensor, alias_UAL: Tensor) -> Tensor:
+        """a_j for all slots of the distinct entities."""
+        entities, aliases, length = alias_UAL.shape
+        if not entities:
+            return embedding_VH.new_zeros(0, aliases * length, embedding_VH.shape[1])
+        sequences = torch.nn.functional.embedding(alias_UAL.flatten(0, 1), embedding_VH)
+        encoded: Tensor = self.alias_lstm(sequences)[0]
+        return encoded.reshape(entities, aliases * length, -1)
+
+    def project(self, h_SH: Tensor, entity_SD: Tensor) -> Tensor:
+        """h' = W_proj [h_x ; v_e]."""
+        projected: Tensor = self.projection(torch.cat([h_SH, entity_SD], -1))
+        return projected
+
+    def copy_scores(self, h_SH: Tensor, slot_SJH: Tensor, real_SJ: Tensor) -> Tensor:
+        """tanh(h'ᵀ W_copy) · a_j; a padding slot has exactly -inf."""
+        query_SH: Tensor = self.copy(h_SH).tanh()
+        scores_SJ = (query_SH[:, None] * slot_SJH).sum(-1)
+        return scores_SJ.masked_fill(~real_SJ, -math.inf)
+
+    def score(
+        self,
+        generate_SV: Tensor,
+        copy_SJ: Tensor,
+        target_S: Tensor,
+        match_SJ: Tensor,
+    ) -> WordScores:
+        """log p of the targets, from the scores of generating and of copying."""
+        log_z_S = torch.cat([generate_SV, copy_SJ], -1).logsumexp(-1)
+        copyable_S = match_SJ.any(-1)
+        generated_S = generate_SV.gather(1, target_S[:, None])[:, 0]
+        copied_S = masked_logsumexp(copy_SJ, match_SJ)
+        known_S = target_S != UNKNOWN_INDEX
+        both_S = torch.logaddexp(generated_S, copied_S)
+        mass_S = torch.where(known_S, both_S, torch.where(copyable_S, copied_S, generated_S))
+        return WordScores(mass_S - log_z_S, ~known_S & ~copyable_S)
+
+
+def real_slots(alias_UAL: Tensor) -> Tensor:
+    """Which slots hold a word."""
+    return alias_UAL.flatten(1) != PADDING_INDEX

@@ -1,0 +1,238 @@
+"""Toy worlds for the models, small enough to enumerate, and the probabilities of their texts by brute force.
+
+`enumerate_log_joint` computes log p(x, z) from a model's parameters by the formulas of the paper, one position and one
+candidate at a time, sharing nothing with the fast code but the encoder's hidden states.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from worlds import make_store
+
+from kglm.kg.graph import KnowledgeGraph
+from kglm.kg.literals import is_literal
+from kglm.model.aliases import AliasTable
+from kglm.model.annotation import AnnotationEncoder, Type, bucket, type_feature
+from kglm.model.chunk import ChunkBuilder, whole
+from kglm.model.encoder import EncoderConfig
+from kglm.model.kglm import Kglm, KglmConfig, Scores
+from kglm.model.latent import EntityTable, LatentConfig
+from kglm.text.document import END, START, Document
+from kglm.text.vocabulary import PADDING, UNKNOWN, Vocabulary
+
+YEAR = "T::9::+1989-00-00T00:00:00Z"
+FACTS = (
+    ("Q1", "P1", "Q2"),
+    ("Q1", "P2", "Q2"),  # parallel to the one above
+    ("Q1", "P1", "Q3"),  # two tails of one relation
+    ("Q2", "P3", YEAR),
+)
+NAMES = {"Q1": ("Mario Land", "Mario"), "Q2": ("Game Boy",)}  # Q3 has no name at all
+SIZE = 3
+
+
+@dataclass
+class Toy:
+    """A graph, a vocabulary and a model in double precision with random parameters."""
+
+    graph: KnowledgeGraph
+    vocabulary: Vocabulary
+    aliases: AliasTable
+    encoder: AnnotationEncoder
+    builder: ChunkBuilder
+    model: Kglm
+
+    def score(self, *documents: Document) -> Scores:
+        pieces = [whole(self.encoder.encode(document)) for document in documents]
+        with torch.no_grad():
+            scores: Scores = self.model(self.builder.build(pieces))
+        return scores
+
+    def log_joint(self, *documents: Document) -> list[float]:
+        return [float(x) for x in self.score(*documents).total_BT.sum(1)]
+
+
+def make_toy(
+    home: Path,
+    *,
+    latent: LatentConfig | None = None,
+    facts: tuple[tuple[str, str, str], ...] = FACTS,
+    names: dict[str, tuple[str, ...]] | None = None,
+    words: tuple[str, ...] = ("Mario", "is", "Boy"),
+    mention_types: str = "continue",
+    parent_window: int | None = None,
+    seed: int = 0,
+) -> Toy:
+    graph = KnowledgeGraph.open(make_store(home, facts, NAMES if names is None else names))
+    vocabulary = Vocabulary((PADDING, UNKNOWN, START, END, *words), 5)
+    aliases = AliasTable(graph, vocabulary, str.split, max_aliases=2, max_alias_tokens=3)
+    encoder = AnnotationEncoder(
+        graph,
+        vocabulary,
+        aliases,
+        mention_types=mention_types,
+        parent_window=parent_window,  # type: ignore[arg-type]
+    )
+    builder = ChunkBuilder(graph, aliases, parent_window=parent_window)
+    generator = torch.Generator().manual_seed(seed)
+    literal = torch.tensor([is_literal(graph.id(n)) for n in range(len(graph))])
+    vectors = torch.nn.functional.normalize(torch.randn(len(graph), SIZE, generator=generator), dim=-1)
+    table = EntityTable(vectors, torch.arange(len(graph)), (~literal).nonzero()[:, 0])
+    relations = torch.randn(graph.relation_count, SIZE, generator=generator)
+    relations[0] = 0
+    config = KglmConfig(EncoderConfig(embedding=4, hidden=5, layers=2, output=4 + 2 * SIZE), latent or LatentConfig())
+    model = Kglm(config, len(vocabulary), table, relations, generator=generator)
+    for parameter in model.parameters():  # biases start at zero; here every term must matter
+        parameter.data += 0.5 * torch.randn(parameter.shape, generator=generator)
+    model.latent.relation_RD.data[0] = 0
+    return Toy(graph, vocabulary, aliases, encoder, builder, model.double().eval())
+
+
+@dataclass(frozen=True)
+class Step:
+    """One z_t and x_t: a type, the entity it speaks of, the fact it came by, and the word."""
+
+    word: str
+    type: Type
+    node: int = -1
+    parent: int = -1
+    relation: int = -1
+
+
+def surface_words(toy: Toy) -> list[str]:
+    """Every word that can be said: the vocabulary (without padding) and all words of aliases."""
+    words = [word for word in toy.vocabulary.words if word != PADDING]
+    for node in range(len(toy.graph)):
+        words += [word for word in toy.aliases[node].surface if word is not None]
+    return list(dict.fromkeys(words))
+
+
+def word_probability(toy: Toy, h_x: Tensor, node: int, word: str) -> float:
+    """p(x_t = word | entity)."""
+    model, vocabulary = toy.model, toy.vocabulary
+    weight, bias = model.encoder.embedding.weight, model.word_bias_V
+    if node < 0:
+        scores = (weight @ h_x + bias).exp()
+        return float(scores[vocabulary.index[word]] / scores.sum()) if word in vocabulary else 0.0
+    h = model.renderer.projection(torch.cat([h_x, model.latent.entity_vectors(torch.tensor(node))]))
+    generate = (weight @ h + bias).exp()
+    query = torch.tanh(model.renderer.copy.weight @ h)
+    total, mass = float(generate.sum()), 0.0
+    aliases = toy.aliases[node]
+    width = aliases.words_AL.shape[1]
+    for row, alias in enumerate(aliases.words_AL):
+        encoded, _ = model.renderer.alias_lstm(weight[torch.from_numpy(alias)][None])
+        for place in range(width):
+            said = aliases.surface[row * width + place]
+            if said is None:
+                continue
+            score = float((query @ encoded[0, place]).exp())
+            total += score
+            mass += score if said == word else 0.0
+    if word in vocabulary:
+        mass += float(generate[vocabulary.index[word]])
+    return mass / total
+
+
+def path_probability(toy: Toy, h_p: Tensor, h_r: Tensor, last: dict[int, int], t: int, step: Step) -> float:
+    """π(p) π(r | p) / n_{p,r}; `last` holds the candidates and when they were last mentioned."""
+    latent, config, graph = toy.model.latent, toy.model.config.latent, toy.graph
+    order = list(last)
+    window = toy.encoder.parent_window
+    scores = {}
+    for parent in order:
+        if window is None or t - last[parent] <= window:
+            score = float(latent.entity_vectors(torch.tensor(parent)) @ h_p)
+            score += float(latent.recency[bucket(t - last[parent])]) if config.recency_bias else 0.0
+            score += float(latent.subject) if config.subject_bias and parent == order[0] else 0.0
+            scores[parent] = math.exp(score)
+    if step.parent not in scores:
+        return 0.0
+    relations, tails = graph.edges(step.parent)
+    distinct = sorted(set(relations.tolist()))
+    weights = {r: math.exp(float(latent.relation_RD[r] @ h_r)) for r in distinct}
+    reached = [tail for r, tail in zip(relations.tolist(), tails.tolist(), strict=True) if r == step.relation]
+    if step.node not in reached:
+        return 0.0
+    return scores[step.parent] / sum(scores.values()) * weights[step.relation] / sum(weights.values()) / len(reached)
+
+
+def enumerate_log_joint(toy: Toy, steps: list[Step]) -> float:
+    """log p(x, z), word for word."""
+    model, graph = toy.model, toy.graph
+    words = torch.tensor([toy.vocabulary.encode([START, *(step.word for step in steps)])])
+    with torch.no_grad():
+        h_TD = model.encoder(words, None).h_BTD[0]
+        total, last, running = 0.0, dict[int, int](), list[str]()
+        inside, since = False, None
+        for t, step in enumerate(steps):
+            h_x, h_p, h_r = h_TD[t].split(model.sizes)
+            total += math.log(
+                type_probability(toy, h_x, step, bool(_candidates(toy, last, t)), inside, running, since, steps, t)
+            )
+            if step.type == Type.NEW:
+                logits = torch.tensor([
+                    float(model.latent.entity_vectors(torch.tensor(node)) @ (h_p + h_r))
+                    + (float(model.latent.entity_bias_E[k]) if model.config.latent.entity_bias else 0.0)
+                    for k, node in enumerate(model.latent.real_E.tolist())
+                ], dtype=torch.float64)  # fmt: skip
+                share = model.config.latent.uniform_share
+                chosen = model.latent.real_E.tolist().index(step.node)
+                total += math.log((1 - share) * float(logits.softmax(0)[chosen]) + share / len(logits))
+            elif step.type == Type.RELATED:
+                probability = path_probability(toy, h_p, h_r, last, t, step)
+                total += math.log(probability) if probability else -math.inf
+            total += math.log(word_probability(toy, h_x, step.node, step.word) or 1e-300)
+            inside = step.node >= 0
+            if inside:
+                running = [*running, step.word] if step.type == Type.CONTINUE else [step.word]
+                since = t
+                if not is_literal(graph.id(step.node)):
+                    last[step.node] = t
+        return total
+
+
+def _candidates(toy: Toy, last: dict[int, int], t: int) -> list[int]:
+    window = toy.encoder.parent_window
+    return [node for node, at in last.items() if window is None or t - at <= window]
+
+
+def type_probability(
+    toy: Toy, h_x: Tensor, step: Step, related: bool, inside: bool, running: list[str], since: int | None,
+    steps: list[Step], t: int,
+) -> float:  # fmt: skip
+    latent = toy.model.latent
+    logits = latent.type_head(h_x)
+    if toy.model.config.latent.type_features:
+        goes_on = ends = False
+        if inside:
+            goes_on, ends = toy.aliases[steps[t - 1].node].can_follow(running)
+        logits = logits + latent.type_feature[type_feature(inside, goes_on, ends, None if since is None else t - since)]
+    weights = logits.exp()
+    legal = [True, True, related, inside and toy.encoder.mention_types == "continue"]
+    total = sum(float(w) for w, ok in zip(weights, legal, strict=True) if ok)
+    return float(weights[step.type]) / total if legal[step.type] else 1e-300
+
+
+def legal_steps(toy: Toy, before: list[Step]) -> list[Step]:
+    """Every z_t (with no word yet) that is legal after `before`."""
+    last: dict[int, int] = {}
+    for t, step in enumerate(before):
+        if step.node >= 0 and not is_literal(toy.graph.id(step.node)):
+            last[step.node] = t
+    found = [Step("", Type.NONE)]
+    found += [Step("", Type.NEW, node) for node in toy.model.latent.real_E.tolist()]
+    for parent in _candidates(toy, last, len(before)):
+        relations, tails = toy.graph.edges(parent)
+        found += [
+            Step("", Type.RELATED, tail, parent, relation)
+            for relation, tail in zip(relations.tolist(), tails.tolist(), strict=True)
+        ]
+    if before and before[-1].node >= 0 and toy.encoder.mention_types == "continue":
+        found.append(replace(before[-1], word="", type=Type.CONTINUE))
+    return found
