@@ -12,7 +12,6 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
-from worlds import make_store
 
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.literals import is_literal
@@ -24,6 +23,7 @@ from kglm.model.kglm import Kglm, KglmConfig, Scores
 from kglm.model.latent import EntityTable, LatentConfig
 from kglm.text.document import END, START, Document
 from kglm.text.vocabulary import PADDING, UNKNOWN, Vocabulary
+from worlds import make_store
 
 YEAR = "T::9::+1989-00-00T00:00:00Z"
 FACTS = (

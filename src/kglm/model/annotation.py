@@ -74,6 +74,8 @@ class EncodedDocument:
     """The mention state before t, as a number: see `type_feature`."""
     related_T: Bools
     """Whether `related` is legal at t: some candidate parent has an edge."""
+    continue_T: Bools
+    """Whether `continue` is legal at t: x_{t-1} was a word of a mention."""
     slots_T: dict[int, list[int]]
     """For targets inside mentions, the alias slots of the entity that say the word."""
     entities: list[int]
@@ -132,6 +134,7 @@ class AnnotationEncoder:
             np.full(length, -1, np.int64),
             np.zeros(length, np.int8),
             np.zeros(length, np.bool_),
+            np.zeros(length, np.bool_),
             {},
             [],
             [],
@@ -143,6 +146,8 @@ class AnnotationEncoder:
         for mention, node in mentions:
             self._add_mention(result, mention, node, columns, last, reached)
         result.entities = list(columns)
+        if self.mention_types == "continue":
+            result.continue_T[1:] = result.node_T[:-1] >= 0
         self._add_state(result)
         return result
 

@@ -116,8 +116,7 @@ class ChunkBuilder:
             grid["feature"][row, here] = document.feature_T[start:end]
             real[row, here] = True
             related[row, here] = document.related_T[start:end]
-            before = document.node_T[start - 1 : end - 1] if start else np.append(-1, document.node_T[: end - 1])
-            continues[row, here] = before >= 0
+            continues[row, here] = document.continue_T[start:end]
             for target in np.flatnonzero(document.node_T[start:end] >= 0).tolist():
                 mentions.add(row * width + target, document, start + target)
             for mention_start in document.starts:

@@ -1,0 +1,314 @@
+"""KGLM against enumeration: the fast code must give the probabilities of the formulas, and they must sum to 1."""
+
+from __future__ import annotations
+
+import math
+import random
+from pathlib import Path
+
+import pytest
+import torch
+
+from kglm.errors import ConfigError
+from kglm.kg.ids import NEW
+from kglm.model.annotation import Type
+from kglm.model.chunk import Piece, whole
+from kglm.model.encoder import EncoderConfig
+from kglm.model.kglm import KglmConfig
+from kglm.model.latent import PAPER, LatentConfig
+from kglm.text.document import START, Document, Mention
+from toys import FACTS, YEAR, Step, Toy, enumerate_log_joint, legal_steps, make_toy, surface_words
+
+ANNOTATED = LatentConfig(marginal="annotated")
+
+
+def document(toy: Toy, steps: list[Step]) -> Document:
+    """The annotated text of z and x."""
+    mentions: list[Mention] = []
+    for t, step in enumerate(steps):
+        if step.type == Type.CONTINUE:
+            mentions[-1] = mentions[-1].moved(mentions[-1].start, t + 2)
+        elif step.type != Type.NONE:
+            id = toy.graph.id(step.node)
+            new = step.type == Type.NEW
+            relation = NEW if new else toy.graph.relation_id(step.relation)
+            parent = id if new else toy.graph.id(step.parent)
+            mentions.append(Mention(t + 1, t + 2, id, "KG", (relation,), (parent,)))
+    return Document("toy", [START, *(step.word for step in steps)], mentions)
+
+
+def sayable(toy: Toy, step: Step) -> list[Step]:
+    """The step with each word it can emit: the vocabulary, and what its entity's aliases add."""
+    words = list(toy.vocabulary.words)
+    if step.node >= 0:
+        words += [word for word in toy.aliases[step.node].surface if word is not None]
+    return [Step(word, step.type, step.node, step.parent, step.relation) for word in dict.fromkeys(words)]
+
+
+def every_text(toy: Toy, length: int) -> list[list[Step]]:
+    texts: list[list[Step]] = [[]]
+    for _ in range(length):
+        texts = [[*t, said] for t in texts for step in legal_steps(toy, t) for said in sayable(toy, step)]
+    return texts
+
+
+def random_texts(toy: Toy, length: int, count: int, seed: int = 1) -> list[list[Step]]:
+    generator = random.Random(seed)
+    texts = []
+    for _ in range(count):
+        steps: list[Step] = []
+        for _ in range(length):
+            steps.append(generator.choice(sayable(toy, generator.choice(legal_steps(toy, steps)))))
+        texts.append(steps)
+    return texts
+
+
+CONFIGS = {
+    "refined": {"latent": ANNOTATED},
+    "paper": {"latent": PAPER},
+    "window": {"latent": ANNOTATED, "parent_window": 2},
+    "three types": {"latent": PAPER, "mention_types": "paper"},
+}
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_the_joint_is_that_of_the_formulas(tmp_path: Path, name: str) -> None:
+    toy = make_toy(tmp_path, **CONFIGS[name])  # type: ignore[arg-type]
+    texts = random_texts(toy, 6, 60)
+    fast = toy.log_joint(*(document(toy, steps) for steps in texts))
+    for steps, value in zip(texts, fast, strict=True):
+        assert value == pytest.approx(enumerate_log_joint(toy, steps), rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["refined", "paper", "window"])
+def test_all_texts_of_three_words_with_all_their_facts_sum_to_one(tmp_path: Path, name: str) -> None:
+    toy = make_toy(
+        tmp_path, facts=(("Q1", "P1", "Q2"),), names={"Q1": ("A",), "Q2": ("is B",)}, words=("is",), **CONFIGS[name]
+    )  # type: ignore[arg-type]
+    texts = every_text(toy, 3)
+    assert len(texts) > 5000
+    total = 0.0
+    for start in range(0, len(texts), 4000):
+        block = [document(toy, steps) for steps in texts[start : start + 4000]]
+        total += sum(map(math.exp, toy.log_joint(*block)))
+    assert total == pytest.approx(1, abs=1e-9)
+
+
+def test_all_texts_of_two_words_in_the_whole_toy_sum_to_one(tmp_path: Path) -> None:
+    """With parallel edges, several tails, a date, an entity without a name."""
+    toy = make_toy(tmp_path, latent=ANNOTATED)
+    texts = every_text(toy, 2)
+    assert {toy.graph.id(step.node) for steps in texts for step in steps if step.node >= 0} >= {"Q3", YEAR} - {YEAR}
+    assert sum(map(math.exp, toy.log_joint(*(document(toy, steps) for steps in texts)))) == pytest.approx(1, abs=1e-9)
+
+
+class TestWords:
+    @pytest.mark.parametrize("id", ["Q1", "Q2", "Q3", YEAR, None])
+    def test_words_given_an_entity_sum_to_one(self, tmp_path: Path, id: str | None) -> None:
+        toy = make_toy(tmp_path)
+        node = -1 if id is None else toy.graph.number(id)
+        kind = Type.NONE if id is None else Type.NEW
+        texts = [[said] for said in sayable(toy, Step("", kind, node))]
+        if id == YEAR:  # a literal is never new: reach it by its fact
+            texts = [
+                [Step("Game", Type.NEW, toy.graph.number("Q2")), said]
+                for said in sayable(toy, Step("", Type.RELATED, node, toy.graph.number("Q2"),
+                                              toy.graph.find_relation("P3") or 0))
+            ]  # fmt: skip
+        word_BT = toy.score(*(document(toy, steps) for steps in texts)).word_BT
+        assert float(word_BT[:, -1].exp().sum()) == pytest.approx(1, abs=1e-9)
+
+    def test_a_word_out_of_the_vocabulary_is_copied_or_unknown(self, tmp_path: Path) -> None:
+        toy = make_toy(tmp_path)
+        q2 = toy.graph.number("Q2")
+        copied, unknown = (toy.score(document(toy, [Step(word, Type.NEW, q2)])) for word in ("Game", "Tennis"))
+        assert not copied.unknown_BT.any() and bool(unknown.unknown_BT[0, 0])
+        same = toy.score(document(toy, [Step("@@UNKNOWN@@", Type.NEW, q2)]))
+        assert torch.equal(unknown.word_BT, same.word_BT) and not torch.equal(copied.word_BT, same.word_BT)
+
+    def test_a_slot_decides_only_its_own_score(self, tmp_path: Path) -> None:
+        """9.1: a reshape where a transpose was meant mixes all slots."""
+        toy = make_toy(tmp_path)
+        generator = torch.Generator().manual_seed(0)
+        h_SH, slot_SJH = (torch.randn(*s, generator=generator, dtype=torch.float64) for s in ((2, 4), (2, 6, 4)))
+        real = torch.ones(2, 6, dtype=torch.bool)
+        before = toy.model.renderer.copy_scores(h_SH, slot_SJH, real)
+        slot_SJH[1, 3] += 1
+        after = toy.model.renderer.copy_scores(h_SH, slot_SJH, real)
+        assert [tuple(place) for place in (before != after).nonzero().tolist()] == [(1, 3)]
+
+    def test_padding_slots_have_probability_zero(self, tmp_path: Path) -> None:
+        toy = make_toy(tmp_path)
+        scores = toy.model.renderer.copy_scores(
+            torch.zeros(1, 4).double(), torch.zeros(1, 3, 4).double(), torch.tensor([[True, False, True]])
+        )
+        assert scores.exp().tolist() == [[1.0, 0.0, 1.0]]
+
+
+class TestLegality:
+    def types(self, toy: Toy, steps: list[Step]) -> torch.Tensor:
+        chunk = toy.builder.build([whole(toy.encoder.encode(document(toy, steps)))])
+        h = torch.randn(len(steps), 4, dtype=torch.float64)
+        return toy.model.latent.type_log_probs(
+            h, chunk.feature_BT[0], chunk.related_BT[0], chunk.continue_BT[0]
+        ).exp()  # fmt: skip
+
+    def test_illegal_types_have_probability_exactly_zero(self, tmp_path: Path) -> None:
+        toy = make_toy(tmp_path)
+        q1 = toy.graph.number("Q1")
+        mention = [Step("Mario", Type.NEW, q1), Step("Land", Type.CONTINUE, q1)]
+        steps = [Step("is", Type.NONE), *mention, Step("is", Type.NONE), Step("is", Type.NONE)]
+        p = self.types(toy, steps)
+        assert p[:, Type.CONTINUE].gt(0).tolist() == [False, False, True, True, False]
+        assert p[:, Type.RELATED].gt(0).tolist() == [False, False, True, True, True]
+        assert torch.allclose(p.sum(1), torch.ones(5, dtype=torch.float64))
+
+    def test_the_window_ends_the_same_way_for_types_and_parents(self, tmp_path: Path) -> None:
+        """Recency: the parent's last word at j supports t iff 1 ≤ t − j ≤ k."""
+        toy = make_toy(tmp_path, latent=ANNOTATED, parent_window=2)
+        q1 = toy.graph.number("Q1")
+        steps = [Step("Mario", Type.NEW, q1), *[Step("is", Type.NONE)] * 4]
+        assert self.types(toy, steps)[:, Type.RELATED].gt(0).tolist() == [False, True, True, False, False]
+
+
+class TestExplanations:
+    """Annotations that list facts twice, not at all, or wrongly."""
+
+    def mentioned(self, toy: Toy, relations: tuple[str, ...], parents: tuple[str, ...], id: str = "Q2") -> Document:
+        first = Mention(1, 2, "Q1", "WIKI", (NEW,), ("Q1",))
+        return Document("t", [START, "Mario", "is", "Game"], [first, Mention(3, 4, id, "KG", relations, parents)])
+
+    def test_a_parent_listed_twice_counts_once(self, tmp_path: Path) -> None:
+        """9.4"""
+        toy = make_toy(tmp_path, latent=ANNOTATED)
+        once, twice = (self.mentioned(toy, ("P1",) * n, ("Q1",) * n) for n in (1, 2))
+        assert toy.log_joint(once) == toy.log_joint(twice)
+
+    def test_parallel_facts_add(self, tmp_path: Path) -> None:
+        """9.5: P1 and P2 both lead from Q1 to Q2."""
+        toy = make_toy(tmp_path, latent=ANNOTATED)
+        one, two, both = (
+            toy.score(self.mentioned(toy, relations, ("Q1",) * len(relations))).entity_BT[0, 2]
+            for relations in (("P1",), ("P2",), ("P1", "P2"))
+        )
+        assert float(both.exp()) == pytest.approx(float(one.exp() + two.exp()), rel=1e-9)
+        assert toy.score(self.mentioned(toy, ("P2",), ("Q1",))).entity_BT[0, 2] == pytest.approx(float(two))
+
+    def test_all_facts_are_summed_when_asked(self, tmp_path: Path) -> None:
+        every = make_toy(tmp_path / "all", latent=LatentConfig(marginal="all"))
+        listed = make_toy(tmp_path / "listed", latent=ANNOTATED)
+        value = every.score(self.mentioned(every, ("P1",), ("Q1",))).entity_BT[0, 2]
+        assert float(value) == pytest.approx(
+            float(listed.score(self.mentioned(listed, ("P1", "P2"), ("Q1", "Q1"))).entity_BT[0, 2])
+        )
+
+    def test_entity_sums_new_and_related(self, tmp_path: Path) -> None:
+        toy = make_toy(tmp_path / "entity", latent=LatentConfig(marginal="entity"))
+        apart = make_toy(tmp_path / "apart", latent=LatentConfig(marginal="all"))
+        related = self.mentioned(apart, ("P1",), ("Q1",))
+        new = self.mentioned(apart, (NEW,), ("Q2",))
+        parts = [s.type_BT[0, 2] + s.entity_BT[0, 2] for s in (apart.score(related), apart.score(new))]
+        for text in (related, new):
+            whole_ = toy.score(text)
+            assert float(whole_.type_BT[0, 2] + whole_.entity_BT[0, 2]) == pytest.approx(
+                float(torch.logaddexp(*parts)), rel=1e-9
+            )
+
+    @pytest.mark.parametrize("marginal", ["annotated", "all", "entity"])
+    def test_a_fact_that_the_graph_does_not_hold_is_counted_and_hurts_nothing(
+        self, tmp_path: Path, marginal: str
+    ) -> None:
+        """9.11 and CHECKS 24: no -inf, no NaN, no silent floor."""
+        toy = make_toy(tmp_path, latent=LatentConfig(marginal=marginal))  # type: ignore[arg-type]
+        text = self.mentioned(toy, ("P3",), ("Q1",), YEAR)  # Q2 has the year, and Q2 is not mentioned
+        chunk = toy.builder.build([whole(toy.encoder.encode(text))])
+        scores = toy.model(chunk)
+        assert int(scores.unexplained) == 1 and float(scores.entity_BT[0, 2]) == 0
+        scores.total_BT.sum().backward()
+        assert torch.isfinite(scores.total_BT).all()
+        assert all(p.grad is None or torch.isfinite(p.grad).all() for p in toy.model.parameters())
+
+    def test_an_unknown_entity_is_plain_text_and_counted(self, tmp_path: Path) -> None:
+        toy = make_toy(tmp_path)
+        encoded = toy.encoder.encode(self.mentioned(toy, ("P1",), ("Q1",), "Q999"))
+        assert encoded.counts == {"unknown_entity": 1} and encoded.type_T.tolist() == [1, 0, 0]
+
+
+class TestBatching:
+    def texts(self, toy: Toy) -> list[Document]:
+        return [document(toy, steps) for n in range(1, 9) for steps in random_texts(toy, 2 * n, 2, seed=n)]
+
+    def test_alone_or_with_others_in_any_order(self, tmp_path: Path) -> None:
+        toy = make_toy(tmp_path)
+        texts = self.texts(toy)
+        alone = [toy.log_joint(text)[0] for text in texts]
+        assert toy.log_joint(*texts) == pytest.approx(alone, rel=1e-9)
+        assert toy.log_joint(*reversed(texts)) == pytest.approx(alone[::-1], rel=1e-9)
+
+    @pytest.mark.parametrize("length", [1, 3, 7])
+    def test_in_chunks_with_carried_state(self, tmp_path: Path, length: int) -> None:
+        toy = make_toy(tmp_path)
+        for text in self.texts(toy):
+            encoded = toy.encoder.encode(text)
+            state, total = None, 0.0
+            with torch.no_grad():
+                for start in range(0, len(encoded), length):
+                    piece = Piece(encoded, start, min(start + length, len(encoded)))
+                    scores = toy.model(toy.builder.build([piece]), state)
+                    state, total = scores.state, total + float(scores.total_BT.sum())
+            assert total == pytest.approx(toy.log_joint(text)[0], rel=1e-9)
+
+    def test_rows_that_have_nothing_to_do(self, tmp_path: Path) -> None:
+        toy = make_toy(tmp_path)
+        text = self.texts(toy)[5]
+        encoded = toy.encoder.encode(text)
+        with torch.no_grad():
+            scores = toy.model(toy.builder.build([Piece(None), whole(encoded), Piece(None)]))
+        assert scores.total_BT.sum(1).tolist() == pytest.approx([0.0, toy.log_joint(text)[0], 0.0], rel=1e-9)
+
+
+class TestTraining:
+    def test_gradients_are_right(self, tmp_path: Path) -> None:
+        toy = make_toy(tmp_path)
+        texts = [document(toy, steps) for steps in random_texts(toy, 5, 3)]
+        chunk = toy.builder.build([whole(toy.encoder.encode(text)) for text in texts])
+        parameters = [p for p in toy.model.parameters() if p.requires_grad]
+
+        def loss(*values: torch.Tensor) -> torch.Tensor:
+            names = [name for name, p in toy.model.named_parameters() if p.requires_grad]
+            scores = torch.func.functional_call(toy.model, dict(zip(names, values, strict=True)), (chunk,))
+            return scores.total_BT.sum()
+
+        assert torch.autograd.gradcheck(loss, tuple(parameters), eps=1e-6, atol=1e-5)
+
+    def test_a_step_leaves_the_entity_table_alone(self, tmp_path: Path) -> None:
+        toy = make_toy(tmp_path)
+        before = toy.model.latent.vector_XD.clone()
+        toy.model.train()
+        optimiser = torch.optim.Adam(toy.model.parameters(), 0.1)
+        chunk = toy.builder.build([whole(toy.encoder.encode(document(toy, random_texts(toy, 6, 1)[0])))])
+        scores = toy.model(chunk, generator=torch.Generator().manual_seed(0))
+        (scores.regularisation - scores.total_BT.sum()).backward()
+        optimiser.step()
+        assert torch.equal(toy.model.latent.vector_XD, before)
+
+    def test_losses_are_charged_where_they_belong(self, tmp_path: Path) -> None:
+        """9.3: the entity is paid for once, at the mention's first word."""
+        toy = make_toy(tmp_path, latent=ANNOTATED)
+        q1, q2 = toy.graph.number("Q1"), toy.graph.number("Q2")
+        relation = toy.graph.find_relation("P1") or 0
+        steps = [Step("Mario", Type.NEW, q1), Step("Land", Type.CONTINUE, q1), Step("is", Type.NONE)]
+        steps += [Step("Game", Type.RELATED, q2, q1, relation), Step("Boy", Type.CONTINUE, q2, q1, relation)]
+        scores = toy.score(document(toy, steps))
+        assert scores.entity_BT[0].ne(0).tolist() == [True, False, False, True, False]
+        assert scores.type_BT[0].ne(0).all() and scores.word_BT[0].ne(0).all()
+
+
+def test_sizes_must_fit(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"encoder\.output is 9, but"):
+        KglmConfig(EncoderConfig(embedding=4, hidden=5, layers=2, output=9)).check(3)
+
+
+def test_the_toy_has_what_the_tests_need(tmp_path: Path) -> None:
+    toy = make_toy(tmp_path)
+    assert len(FACTS) == 4 and "Game" in surface_words(toy) and "Game" not in toy.vocabulary
