@@ -7,6 +7,7 @@ candidate at a time, sharing nothing with the fast code but the encoder's hidden
 from __future__ import annotations
 
 import math
+import random
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,14 +15,17 @@ import torch
 from torch import Tensor
 
 from kglm.kg.graph import KnowledgeGraph
+from kglm.kg.ids import NEW
 from kglm.kg.literals import is_literal
 from kglm.model.aliases import AliasTable
 from kglm.model.annotation import AnnotationEncoder, Type, bucket, type_feature
 from kglm.model.chunk import ChunkBuilder, whole
 from kglm.model.encoder import EncoderConfig
-from kglm.model.kglm import Kglm, KglmConfig, Scores
+from kglm.model.kglm import Kglm
 from kglm.model.latent import EntityTable, LatentConfig
-from kglm.text.document import END, START, Document
+from kglm.model.parts import KglmConfig, Scores
+from kglm.model.proposal import Proposal
+from kglm.text.document import END, START, Document, Mention
 from kglm.text.vocabulary import PADDING, UNKNOWN, Vocabulary
 from worlds import make_store
 
@@ -46,12 +50,12 @@ class Toy:
     encoder: AnnotationEncoder
     builder: ChunkBuilder
     model: Kglm
+    proposal: Proposal
 
     def score(self, *documents: Document) -> Scores:
         pieces = [whole(self.encoder.encode(document)) for document in documents]
         with torch.no_grad():
-            scores: Scores = self.model(self.builder.build(pieces))
-        return scores
+            return self.model.score(self.builder.build(pieces))
 
     def log_joint(self, *documents: Document) -> list[float]:
         return [float(x) for x in self.score(*documents).total_BT.sum(1)]
@@ -90,7 +94,8 @@ def make_toy(
     for parameter in model.parameters():  # biases start at zero; here every term must matter
         parameter.data += 0.5 * torch.randn(parameter.shape, generator=generator)
     model.latent.relation_RD.data[0] = 0
-    return Toy(graph, vocabulary, aliases, encoder, builder, model.double().eval())
+    proposal = Proposal(config, len(vocabulary), table, relations, generator=generator)
+    return Toy(graph, vocabulary, aliases, encoder, builder, model.double().eval(), proposal.double().eval())
 
 
 @dataclass(frozen=True)
@@ -236,3 +241,43 @@ def legal_steps(toy: Toy, before: list[Step]) -> list[Step]:
     if before and before[-1].node >= 0 and toy.encoder.mention_types == "continue":
         found.append(replace(before[-1], word="", type=Type.CONTINUE))
     return found
+
+
+def sayable(toy: Toy, step: Step) -> list[Step]:
+    """The step with each word it can emit: the vocabulary, and what its entity's aliases add."""
+    words = list(toy.vocabulary.words)
+    if step.node >= 0:
+        words += [word for word in toy.aliases[step.node].surface if word is not None]
+    return [replace(step, word=word) for word in dict.fromkeys(words)]
+
+
+def annotated(toy: Toy, steps: list[Step], title: str = "toy") -> Document:
+    """The annotated text of z and x."""
+    mentions: list[Mention] = []
+    for t, step in enumerate(steps):
+        if step.type == Type.CONTINUE:
+            mentions[-1] = mentions[-1].moved(mentions[-1].start, t + 2)
+        elif step.type != Type.NONE:
+            id = toy.graph.id(step.node)
+            new = step.type == Type.NEW
+            relation = NEW if new else toy.graph.relation_id(step.relation)
+            parent = id if new else toy.graph.id(step.parent)
+            mentions.append(Mention(t + 1, t + 2, id, "KG", (relation,), (parent,)))
+    return Document(title, [START, *(step.word for step in steps)], mentions)
+
+
+def random_texts(toy: Toy, length: int, count: int, seed: int = 1) -> list[list[Step]]:
+    """Texts whose every step is a legal one, drawn evenly."""
+    generator = random.Random(seed)
+    texts = []
+    for _ in range(count):
+        steps: list[Step] = []
+        for _ in range(length):
+            steps.append(generator.choice(sayable(toy, generator.choice(legal_steps(toy, steps)))))
+        texts.append(steps)
+    return texts
+
+
+def random_documents(toy: Toy, count: int, seed: int = 1) -> list[Document]:
+    """Annotated texts of different lengths."""
+    return [annotated(toy, random_texts(toy, 3 + 2 * k % 11, 1, seed=seed + k)[0], f"toy {k}") for k in range(count)]

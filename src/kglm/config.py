@@ -63,6 +63,8 @@ def from_dict(cls: type[T], values: Mapping[str, Any], *, place: object = None) 
         what, _, where = str(error).partition(" - at ")
         key = where.strip("`").removeprefix("$.")
         raise ConfigError(f"{key or 'settings'}: {what[:1].lower()}{what[1:]}", place=place) from error
+    except ConfigError as error:  # from the check of a dataclass, which does not know the file
+        raise ConfigError(error.what, place=place, remedy=error.remedy) from error
     except (TypeError, ValueError) as error:
         raise ConfigError(str(error), place=place) from error
 

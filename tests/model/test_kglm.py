@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 from pathlib import Path
 
 import pytest
@@ -14,52 +13,30 @@ from kglm.kg.ids import NEW
 from kglm.model.annotation import Type
 from kglm.model.chunk import Piece, whole
 from kglm.model.encoder import EncoderConfig
-from kglm.model.kglm import KglmConfig
 from kglm.model.latent import PAPER, LatentConfig
+from kglm.model.parts import KglmConfig
 from kglm.text.document import START, Document, Mention
-from toys import FACTS, YEAR, Step, Toy, enumerate_log_joint, legal_steps, make_toy, surface_words
+from toys import (
+    FACTS,
+    YEAR,
+    Step,
+    Toy,
+    annotated,
+    enumerate_log_joint,
+    legal_steps,
+    make_toy,
+    random_texts,
+    sayable,
+    surface_words,
+)
 
 ANNOTATED = LatentConfig(marginal="annotated")
-
-
-def document(toy: Toy, steps: list[Step]) -> Document:
-    """The annotated text of z and x."""
-    mentions: list[Mention] = []
-    for t, step in enumerate(steps):
-        if step.type == Type.CONTINUE:
-            mentions[-1] = mentions[-1].moved(mentions[-1].start, t + 2)
-        elif step.type != Type.NONE:
-            id = toy.graph.id(step.node)
-            new = step.type == Type.NEW
-            relation = NEW if new else toy.graph.relation_id(step.relation)
-            parent = id if new else toy.graph.id(step.parent)
-            mentions.append(Mention(t + 1, t + 2, id, "KG", (relation,), (parent,)))
-    return Document("toy", [START, *(step.word for step in steps)], mentions)
-
-
-def sayable(toy: Toy, step: Step) -> list[Step]:
-    """The step with each word it can emit: the vocabulary, and what its entity's aliases add."""
-    words = list(toy.vocabulary.words)
-    if step.node >= 0:
-        words += [word for word in toy.aliases[step.node].surface if word is not None]
-    return [Step(word, step.type, step.node, step.parent, step.relation) for word in dict.fromkeys(words)]
 
 
 def every_text(toy: Toy, length: int) -> list[list[Step]]:
     texts: list[list[Step]] = [[]]
     for _ in range(length):
         texts = [[*t, said] for t in texts for step in legal_steps(toy, t) for said in sayable(toy, step)]
-    return texts
-
-
-def random_texts(toy: Toy, length: int, count: int, seed: int = 1) -> list[list[Step]]:
-    generator = random.Random(seed)
-    texts = []
-    for _ in range(count):
-        steps: list[Step] = []
-        for _ in range(length):
-            steps.append(generator.choice(sayable(toy, generator.choice(legal_steps(toy, steps)))))
-        texts.append(steps)
     return texts
 
 
@@ -75,7 +52,7 @@ CONFIGS = {
 def test_the_joint_is_that_of_the_formulas(tmp_path: Path, name: str) -> None:
     toy = make_toy(tmp_path, **CONFIGS[name])  # type: ignore[arg-type]
     texts = random_texts(toy, 6, 60)
-    fast = toy.log_joint(*(document(toy, steps) for steps in texts))
+    fast = toy.log_joint(*(annotated(toy, steps) for steps in texts))
     for steps, value in zip(texts, fast, strict=True):
         assert value == pytest.approx(enumerate_log_joint(toy, steps), rel=1e-9)
 
@@ -89,7 +66,7 @@ def test_all_texts_of_three_words_with_all_their_facts_sum_to_one(tmp_path: Path
     assert len(texts) > 5000
     total = 0.0
     for start in range(0, len(texts), 4000):
-        block = [document(toy, steps) for steps in texts[start : start + 4000]]
+        block = [annotated(toy, steps) for steps in texts[start : start + 4000]]
         total += sum(map(math.exp, toy.log_joint(*block)))
     assert total == pytest.approx(1, abs=1e-9)
 
@@ -99,7 +76,7 @@ def test_all_texts_of_two_words_in_the_whole_toy_sum_to_one(tmp_path: Path) -> N
     toy = make_toy(tmp_path, latent=ANNOTATED)
     texts = every_text(toy, 2)
     assert {toy.graph.id(step.node) for steps in texts for step in steps if step.node >= 0} >= {"Q3", YEAR} - {YEAR}
-    assert sum(map(math.exp, toy.log_joint(*(document(toy, steps) for steps in texts)))) == pytest.approx(1, abs=1e-9)
+    assert sum(map(math.exp, toy.log_joint(*(annotated(toy, steps) for steps in texts)))) == pytest.approx(1, abs=1e-9)
 
 
 class TestWords:
@@ -115,15 +92,15 @@ class TestWords:
                 for said in sayable(toy, Step("", Type.RELATED, node, toy.graph.number("Q2"),
                                               toy.graph.find_relation("P3") or 0))
             ]  # fmt: skip
-        word_BT = toy.score(*(document(toy, steps) for steps in texts)).word_BT
+        word_BT = toy.score(*(annotated(toy, steps) for steps in texts)).word_BT
         assert float(word_BT[:, -1].exp().sum()) == pytest.approx(1, abs=1e-9)
 
     def test_a_word_out_of_the_vocabulary_is_copied_or_unknown(self, tmp_path: Path) -> None:
         toy = make_toy(tmp_path)
         q2 = toy.graph.number("Q2")
-        copied, unknown = (toy.score(document(toy, [Step(word, Type.NEW, q2)])) for word in ("Game", "Tennis"))
+        copied, unknown = (toy.score(annotated(toy, [Step(word, Type.NEW, q2)])) for word in ("Game", "Tennis"))
         assert not copied.unknown_BT.any() and bool(unknown.unknown_BT[0, 0])
-        same = toy.score(document(toy, [Step("@@UNKNOWN@@", Type.NEW, q2)]))
+        same = toy.score(annotated(toy, [Step("@@UNKNOWN@@", Type.NEW, q2)]))
         assert torch.equal(unknown.word_BT, same.word_BT) and not torch.equal(copied.word_BT, same.word_BT)
 
     def test_a_slot_decides_only_its_own_score(self, tmp_path: Path) -> None:
@@ -147,7 +124,7 @@ class TestWords:
 
 class TestLegality:
     def types(self, toy: Toy, steps: list[Step]) -> torch.Tensor:
-        chunk = toy.builder.build([whole(toy.encoder.encode(document(toy, steps)))])
+        chunk = toy.builder.build([whole(toy.encoder.encode(annotated(toy, steps)))])
         h = torch.randn(len(steps), 4, dtype=torch.float64)
         return toy.model.latent.type_log_probs(
             h, chunk.feature_BT[0], chunk.related_BT[0], chunk.continue_BT[0]
@@ -223,7 +200,7 @@ class TestExplanations:
         text = self.mentioned(toy, ("P3",), ("Q1",), YEAR)  # Q2 has the year, and Q2 is not mentioned
         chunk = toy.builder.build([whole(toy.encoder.encode(text))])
         scores = toy.model(chunk)
-        assert int(scores.unexplained) == 1 and float(scores.entity_BT[0, 2]) == 0
+        assert int(scores.unexplained) == 1 and scores.entity_BT[0, 2].item() == 0
         scores.total_BT.sum().backward()
         assert torch.isfinite(scores.total_BT).all()
         assert all(p.grad is None or torch.isfinite(p.grad).all() for p in toy.model.parameters())
@@ -236,7 +213,7 @@ class TestExplanations:
 
 class TestBatching:
     def texts(self, toy: Toy) -> list[Document]:
-        return [document(toy, steps) for n in range(1, 9) for steps in random_texts(toy, 2 * n, 2, seed=n)]
+        return [annotated(toy, steps) for n in range(1, 9) for steps in random_texts(toy, 2 * n, 2, seed=n)]
 
     def test_alone_or_with_others_in_any_order(self, tmp_path: Path) -> None:
         toy = make_toy(tmp_path)
@@ -270,7 +247,7 @@ class TestBatching:
 class TestTraining:
     def test_gradients_are_right(self, tmp_path: Path) -> None:
         toy = make_toy(tmp_path)
-        texts = [document(toy, steps) for steps in random_texts(toy, 5, 3)]
+        texts = [annotated(toy, steps) for steps in random_texts(toy, 5, 3)]
         chunk = toy.builder.build([whole(toy.encoder.encode(text)) for text in texts])
         parameters = [p for p in toy.model.parameters() if p.requires_grad]
 
@@ -286,7 +263,7 @@ class TestTraining:
         before = toy.model.latent.vector_XD.clone()
         toy.model.train()
         optimiser = torch.optim.Adam(toy.model.parameters(), 0.1)
-        chunk = toy.builder.build([whole(toy.encoder.encode(document(toy, random_texts(toy, 6, 1)[0])))])
+        chunk = toy.builder.build([whole(toy.encoder.encode(annotated(toy, random_texts(toy, 6, 1)[0])))])
         scores = toy.model(chunk, generator=torch.Generator().manual_seed(0))
         (scores.regularisation - scores.total_BT.sum()).backward()
         optimiser.step()
@@ -299,7 +276,7 @@ class TestTraining:
         relation = toy.graph.find_relation("P1") or 0
         steps = [Step("Mario", Type.NEW, q1), Step("Land", Type.CONTINUE, q1), Step("is", Type.NONE)]
         steps += [Step("Game", Type.RELATED, q2, q1, relation), Step("Boy", Type.CONTINUE, q2, q1, relation)]
-        scores = toy.score(document(toy, steps))
+        scores = toy.score(annotated(toy, steps))
         assert scores.entity_BT[0].ne(0).tolist() == [True, False, False, True, False]
         assert scores.type_BT[0].ne(0).all() and scores.word_BT[0].ne(0).all()
 

@@ -9,57 +9,19 @@ The encoder reads words only, so hidden states do not depend on the annotation; 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import NamedTuple
-
 import torch
 from torch import Generator, Tensor, nn
 
-from kglm.errors import ConfigError
 from kglm.model.annotation import Type
 from kglm.model.chunk import Chunk
-from kglm.model.encoder import EncoderConfig, State
-from kglm.model.latent import EntityTable, Latent, LatentConfig
+from kglm.model.encoder import State
+from kglm.model.latent import EntityTable
+from kglm.model.parts import ChunkModel, KglmConfig, Scores, assemble, build_parts, seeded
 from kglm.model.render import Renderer, real_slots
 from kglm.text.vocabulary import UNKNOWN_INDEX
 
 
-@dataclass(frozen=True)
-class KglmConfig:
-    """Sizes and options of the model. The last layer's size follows: word embedding + 2 × entity vector."""
-
-    encoder: EncoderConfig = field(default_factory=EncoderConfig)
-    latent: LatentConfig = field(default_factory=LatentConfig)
-
-    def check(self, entity_size: int) -> None:
-        wanted = self.encoder.embedding + 2 * entity_size
-        if self.encoder.output != wanted:
-            raise ConfigError(
-                f"encoder.output is {self.encoder.output}, but h = [h_x ; h_p ; h_r] has {wanted} entries",
-                remedy=f"set encoder.output = {wanted} (embedding + 2 × entity vectors of {entity_size})",
-            )
-
-
-class Scores(NamedTuple):
-    """Log-probabilities at each target; padding is 0. Their sum is log p(x, z)."""
-
-    type_BT: Tensor
-    entity_BT: Tensor
-    word_BT: Tensor
-    unknown_BT: Tensor
-    """Whether the word was paid for as the unknown word: what the unknown-penalised perplexity divides by |U|."""
-    unexplained: Tensor
-    """How many mention starts no fact explains: they count for type and word only."""
-    regularisation: Tensor
-    """What training adds to the loss, and evaluation never does."""
-    state: State
-
-    @property
-    def total_BT(self) -> Tensor:
-        return self.type_BT + self.entity_BT + self.word_BT
-
-
-class Kglm(nn.Module):
+class Kglm(ChunkModel):
     """The generative model."""
 
     def __init__(
@@ -72,15 +34,10 @@ class Kglm(nn.Module):
         generator: Generator,
     ) -> None:
         super().__init__()
-        entity_size = relation_RD.shape[1]
-        config.check(entity_size)
         self.config = config
-        self.sizes = [config.encoder.embedding, entity_size, entity_size]
-        self.encoder = config.encoder.build(vocabulary_size, generator=generator)
-        with torch.random.fork_rng():  # modules of torch.nn draw from the global generator
-            torch.manual_seed(int(torch.randint(1 << 62, (), generator=generator)))
-            self.latent = Latent(config.latent, self.sizes[0], entities, relation_RD)
-            self.renderer = Renderer(self.sizes[0], entity_size)
+        self.sizes, self.encoder, self.latent = build_parts(config, vocabulary_size, entities, relation_RD, generator)
+        with seeded(generator):
+            self.renderer = Renderer(*self.sizes[:2])
         self.word_bias_V = nn.Parameter(torch.zeros(vocabulary_size))
 
     def word_logits(self, h_SH: Tensor) -> Tensor:
@@ -93,21 +50,7 @@ class Kglm(nn.Module):
         h_x_FH, h_p_FD, h_r_FD = output.h_BTD.flatten(0, 1).split(self.sizes, -1)
         latent = self.latent.score(h_x_FH, h_p_FD, h_r_FD, chunk)
         word_F, unknown_F = self._words(h_x_FH, chunk)
-        entity_F = torch.zeros_like(word_F).index_copy(0, chunk.start_position_M, latent.entity_M)
-        real_F = chunk.real_BT.flatten()
-
-        def shaped(value_F: Tensor) -> Tensor:
-            return value_F.masked_fill(~real_F, 0).view_as(chunk.real_BT)
-
-        return Scores(
-            shaped(latent.type_F),
-            shaped(entity_F),
-            shaped(word_F),
-            shaped(unknown_F),
-            (~latent.explained_M).sum(),
-            self.encoder.regularisation(output, chunk.real_BT),
-            output.state,
-        )
+        return assemble(latent, word_F, unknown_F, chunk, self.encoder, output)
 
     def _words(self, h_x_FH: Tensor, chunk: Chunk) -> tuple[Tensor, Tensor]:
         """log p(x_t | entity_t); the vocabulary softmax is computed once a position, plain or projected."""

@@ -79,6 +79,7 @@ class Latent(nn.Module):
     row_N: Tensor
     real_E: Tensor
     place_N: Tensor
+    real_ED: Tensor
 
     def __init__(self, config: LatentConfig, hidden: int, entities: EntityTable, relation_RD: Tensor) -> None:
         super().__init__()
@@ -89,6 +90,8 @@ class Latent(nn.Module):
         place_N = torch.full_like(entities.row_N, -1)
         place_N[entities.real_E] = torch.arange(len(entities.real_E))
         self.register_buffer("place_N", place_N, persistent=False)
+        # the vectors of real entities in one piece: the product with all of them needs no gathering
+        self.register_buffer("real_ED", entities.vector_XD[entities.row_N[entities.real_E]], persistent=False)
         self.relation_RD = nn.Parameter(relation_RD.clone(), requires_grad=config.train_relations)
         self.type_feature = nn.Parameter(torch.zeros(FEATURES, len(Type)), requires_grad=config.type_features)
         self.recency = nn.Parameter(torch.zeros(BUCKETS), requires_grad=config.recency_bias)
@@ -115,7 +118,7 @@ class Latent(nn.Module):
         return self._mixed(log_p_ME)
 
     def _new_logits(self, h_MD: Tensor) -> Tensor:
-        logits_ME = (h_MD @ self.vector_XD.T)[:, self.row_N[self.real_E]]
+        logits_ME = h_MD @ self.real_ED.T
         return logits_ME + self.entity_bias_E if self.config.entity_bias else logits_ME
 
     def _mixed(self, log_p: Tensor) -> Tensor:

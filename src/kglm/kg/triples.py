@@ -1,0 +1,143 @@
+"""The facts of a graph as TransE and its vectors see them: rows of one table instead of nodes.
+
+All dates are one row and all quantities another; entities without facts share a third, the mean vector; every entity
+with facts has a row of its own, in order of node numbers. Reverse edges are triples like any other, with relations of
+their own; reflexive edges are left out.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kglm.kg.arrays import IntArray, LongArray
+from kglm.kg.graph import KnowledgeGraph
+from kglm.kg.literals import is_date, is_literal
+
+DATE, QUANTITY, MEAN, FIRST_ENTITY = range(4)
+"""The rows that are shared, and the first that is not."""
+LARGEST_SHARE = 0.01
+"""Of the facts, at most this part is held out."""
+
+BoolArray = npt.NDArray[np.bool_]
+
+
+class Triples(NamedTuple):
+    """(p, r, e): rows of head and tail, index of the relation."""
+
+    head: IntArray
+    relation: IntArray
+    tail: IntArray
+
+    def __len__(self) -> int:
+        return len(self.head)
+
+    def take(self, places: npt.NDArray[np.integer] | BoolArray) -> Triples:
+        return Triples(self.head[places], self.relation[places], self.tail[places])
+
+
+class GraphTriples(NamedTuple):
+    """A graph in rows."""
+
+    row_of_node: IntArray
+    rows: int
+    """How many rows there are, the shared ones included."""
+    relations: int
+    """Relation indices are below this."""
+    known: Triples
+    """All triples, each once, sorted by (head, relation, tail)."""
+
+
+class Split(NamedTuple):
+    """What is learned from, and what is asked afterwards."""
+
+    training: Triples
+    held_out: Triples
+
+
+def graph_triples(graph: KnowledgeGraph) -> GraphTriples:
+    """All edges of a graph as it is now, edits included."""
+    literal, date = _literals(graph)
+    offsets, relation, tail = _edges(graph)
+    source = np.repeat(np.arange(len(graph), dtype=np.int32), np.diff(offsets))
+    real = (relation > 1) & ~literal[source]
+    source, relation, tail = source[real], relation[real], tail[real]
+    with_facts = np.zeros(len(graph), np.bool_)
+    with_facts[source] = True
+    row_of_node = np.full(len(graph), MEAN, np.int32)
+    row_of_node[literal] = QUANTITY
+    row_of_node[date] = DATE
+    rows = FIRST_ENTITY + int(with_facts.sum())
+    row_of_node[with_facts] = np.arange(FIRST_ENTITY, rows, dtype=np.int32)
+    known = _distinct(row_of_node[source], relation, row_of_node[tail], literal[tail])
+    return GraphTriples(row_of_node, rows, graph.relation_count, known)
+
+
+def split(data: GraphTriples, wanted: int, seed: int) -> Split:
+    """Hold out up to `wanted` facts with an entity as tail, and their reverses with them.
+
+    Every entity and every relation keeps at least one triple to be learned from.
+    """
+    head, relation, tail = known = data.known
+    links, uses = np.bincount(head, minlength=data.rows), np.bincount(relation, minlength=data.relations)
+    facts = np.flatnonzero((relation % 2 == 0) & (tail >= FIRST_ENTITY) & (head != tail))
+    wanted = min(wanted, int(np.ceil(LARGEST_SHARE * len(facts))))
+    chosen: list[int] = []
+    for place in np.random.default_rng([seed]).permutation(facts):
+        if len(chosen) >= wanted:
+            break
+        p, r, e = head[place], relation[place], tail[place]
+        if links[p] > 1 and links[e] > 1 and uses[r] > 1:
+            links[p] -= 1
+            links[e] -= 1
+            uses[r] -= 1
+            chosen.append(place)
+    held_out = known.take(np.array(sorted(chosen), np.int64))
+    keep = np.ones(len(known), np.bool_)
+    keep[chosen] = False
+    keep[_places(data, Triples(held_out.tail, held_out.relation ^ 1, held_out.head))] = False
+    return Split(known.take(keep), held_out)
+
+
+def answers(data: GraphTriples, head: IntArray, relation: IntArray) -> tuple[LongArray, LongArray]:
+    """Where in `data.known` the triples (head, relation, ·) are: start and end, for each pair."""
+    keys = data.known.head.astype(np.int64) * data.relations + data.known.relation
+    wanted = head.astype(np.int64) * data.relations + relation
+    return np.searchsorted(keys, wanted), np.searchsorted(keys, wanted, side="right")
+
+
+def _places(data: GraphTriples, triples: Triples) -> LongArray:
+    """Where in `data.known` these triples are; all of them are there."""
+    start, end = answers(data, triples.head, triples.relation)
+    tails = data.known.tail
+    found = [
+        s + np.searchsorted(tails[s:e], tail) for s, e, tail in zip(start, end, triples.tail.tolist(), strict=True)
+    ]
+    return np.array(found, np.int64)
+
+
+def _literals(graph: KnowledgeGraph) -> tuple[BoolArray, BoolArray]:
+    """Which nodes are dates or quantities, and which are dates; told by the first letter of the id."""
+    base, late = graph.overlay.base, graph.overlay.ids
+    first = base.id_bytes[base.id_offsets[:-1]]
+    date = np.concatenate([first == ord("T"), np.array([is_date(id) for id in late], np.bool_)])
+    literal = np.concatenate([first == ord("V"), np.array([is_literal(id) for id in late], np.bool_)])
+    return literal | date, date
+
+
+def _edges(graph: KnowledgeGraph) -> tuple[LongArray, IntArray, IntArray]:
+    base, overlay = graph.overlay.base, graph.overlay
+    if overlay.touched or overlay.ids:
+        return graph.edges_of(np.arange(len(graph)))
+    return base.edge_offsets, base.edge_relation, base.edge_tail
+
+
+def _distinct(head: IntArray, relation: IntArray, tail: IntArray, literal: BoolArray) -> Triples:
+    """Sorted by (head, relation, tail), each once: several dates of one head and relation have become one triple."""
+    order = np.lexsort((tail, relation, head)) if literal.any() else np.arange(len(head))
+    head, relation, tail = head[order], relation[order], tail[order]
+    keep = np.ones(len(head), np.bool_)
+    keep[1:] = (head[1:] != head[:-1]) | (relation[1:] != relation[:-1]) | (tail[1:] != tail[:-1])
+    return Triples(head[keep], relation[keep], tail[keep])

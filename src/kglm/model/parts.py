@@ -1,0 +1,119 @@
+"""What the model p and the proposal q have in common: sizes, the parts they are built of, the form of their scores.
+
+Legend: B rows, T targets, F = B·T; M mention starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import torch
+from torch import Generator, Tensor, nn
+
+from kglm.errors import ConfigError
+from kglm.model.chunk import Chunk
+from kglm.model.encoder import Encoder, EncoderConfig, EncoderOutput, State
+from kglm.model.latent import EntityTable, Latent, LatentConfig, LatentScores
+
+
+@dataclass(frozen=True)
+class KglmConfig:
+    """Sizes and options of the model. The last layer's size follows: word embedding + 2 × entity vector."""
+
+    encoder: EncoderConfig = field(default_factory=EncoderConfig)
+    latent: LatentConfig = field(default_factory=LatentConfig)
+
+    def check(self, entity_size: int) -> None:
+        wanted = self.encoder.embedding + 2 * entity_size
+        if self.encoder.output != wanted:
+            raise ConfigError(
+                f"encoder.output is {self.encoder.output}, but h = [h_x ; h_p ; h_r] has {wanted} entries",
+                remedy=f"set encoder.output = {wanted} (embedding + 2 × entity vectors of {entity_size})",
+            )
+
+
+class Scores(NamedTuple):
+    """Log-probabilities at each target; padding is 0. Their sum is log p(x, z)."""
+
+    type_BT: Tensor
+    entity_BT: Tensor
+    word_BT: Tensor
+    unknown_BT: Tensor
+    """Whether the word was paid for as the unknown word: what the unknown-penalised perplexity divides by |U|."""
+    unexplained: Tensor
+    """How many mention starts no fact explains: they count for type and word only."""
+    regularisation: Tensor
+    """What training adds to the loss, and evaluation never does."""
+    state: State
+
+    @property
+    def total_BT(self) -> Tensor:
+        return self.type_BT + self.entity_BT + self.word_BT
+
+
+class ChunkModel(nn.Module):
+    """A model that scores chunks of documents: what training and evaluation work with."""
+
+    ahead = 0
+    """Whether inputs end before the target (0) or include it (1): see `ChunkBuilder.build`."""
+
+    def forward(self, chunk: Chunk, state: State | None = None, *, generator: Generator | None = None) -> Scores:
+        raise NotImplementedError
+
+    def score(self, chunk: Chunk, state: State | None = None, *, generator: Generator | None = None) -> Scores:
+        """`forward` with its hooks, and with its type."""
+        scores: Scores = self(chunk, state, generator=generator)
+        return scores
+
+
+class Parts(NamedTuple):
+    """h = [h_x ; h_p ; h_r] is cut into `sizes`."""
+
+    sizes: list[int]
+    encoder: Encoder
+    latent: Latent
+
+
+def build_parts(
+    config: KglmConfig, vocabulary_size: int, entities: EntityTable, relation_RD: Tensor, generator: Generator
+) -> Parts:
+    """An encoder and latent variables that fit each other and the entity vectors."""
+    entity_size = relation_RD.shape[1]
+    config.check(entity_size)
+    words = config.encoder.embedding
+    encoder = config.encoder.build(vocabulary_size, generator=generator)
+    with seeded(generator):
+        latent = Latent(config.latent, words, entities, relation_RD)
+    return Parts([words, entity_size, entity_size], encoder, latent)
+
+
+@contextmanager
+def seeded(generator: Generator) -> Iterator[None]:
+    """Modules of torch.nn draw from the global generator: in here it follows from `generator`, and is then restored."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(torch.randint(1 << 62, (), generator=generator)))
+        yield
+
+
+def assemble(
+    latent: LatentScores, word_F: Tensor, unknown_F: Tensor, chunk: Chunk, encoder: Encoder, output: EncoderOutput
+) -> Scores:
+    """Put the scores of flat positions and of mention starts into the chunk's form."""
+    real_F = chunk.real_BT.flatten()
+    entity_F = torch.zeros_like(word_F).index_copy(0, chunk.start_position_M, latent.entity_M)
+
+    def shaped(value_F: Tensor) -> Tensor:
+        return value_F.masked_fill(~real_F, 0).view_as(chunk.real_BT)
+
+    return Scores(
+        shaped(latent.type_F),
+        shaped(entity_F),
+        shaped(word_F),
+        shaped(unknown_F),
+        (~latent.explained_M).sum(),
+        encoder.regularisation(output, chunk.real_BT),
+        output.state,
+    )

@@ -1,0 +1,110 @@
+"""What a run leaves on disk: tensors as safetensors, everything else as JSON, each directory whole or absent.
+
+RUN/state/00001200/     what resuming needs, after step 1200; `latest.json` names the newest one that is complete
+RUN/model.safetensors   the best model so far, by validation
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from kglm.errors import DataError, VersionError
+from kglm.files import atomic_directory, read_json, reading, sync_directory, write_json, writing
+
+FORMAT = 1
+
+
+def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Write tensors under their names; the file appears whole or not at all."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    with writing(path):
+        save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, temporary)
+        temporary.replace(path)
+        sync_directory(path.parent)
+
+
+def load_tensors(path: Path) -> dict[str, Tensor]:
+    with reading(path):
+        try:
+            return load_file(path)
+        except SafetensorError as error:
+            raise DataError(f"is not a whole file of tensors ({error})", place=path) from error
+
+
+def load_into(module: nn.Module, tensors: Mapping[str, Tensor], place: Path) -> None:
+    """Set all parameters of a module; one that is missing, unknown or of another shape is named."""
+    own = module.state_dict()
+    for name, tensor in own.items():
+        if name not in tensors:
+            raise DataError(f"has no tensor {name}", place=place, remedy="it is of another model or version")
+        if tensors[name].shape != tensor.shape:
+            raise DataError(
+                f"{name} has the shape {tuple(tensors[name].shape)}, the model wants {tuple(tensor.shape)}",
+                place=place,
+                remedy="use the configuration, vocabulary and graph it was trained with",
+            )
+    if extra := sorted(set(tensors) - set(own)):
+        raise DataError(f"has a tensor {extra[0]} that the model does not know", place=place)
+    module.load_state_dict(dict(tensors))
+
+
+class StateDirectory:
+    """Checkpoints of a run; the newest complete one is what a resumed run starts from."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+
+    def save(self, step: int, parts: Mapping[str, Mapping[str, Tensor]], values: Mapping[str, Any]) -> None:
+        """Write checkpoint `step`, make it the latest, drop the others."""
+        target = self.home / f"{step:08d}"
+        with atomic_directory(target) as directory:
+            for name, tensors in parts.items():
+                save_file(
+                    {key: tensor.detach().contiguous() for key, tensor in tensors.items()},
+                    directory / f"{name}.safetensors",
+                )
+            write_json(directory / "state.json", {"format": FORMAT, "step": step, **values})
+        write_json(self.home / "latest.json", {"directory": target.name})
+        for old in self.home.iterdir():
+            if old.is_dir() and old != target and not old.name.startswith("."):
+                shutil.rmtree(old, ignore_errors=True)
+
+    def load(self) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]] | None:
+        """The latest checkpoint, or None if the run has none."""
+        marker = self.home / "latest.json"
+        if not marker.exists():
+            return None
+        directory = self.home / str(read_json(marker)["directory"])
+        values: dict[str, Any] = read_json(directory / "state.json")
+        if values.get("format") != FORMAT:
+            raise VersionError(
+                f"a checkpoint of format {values.get('format')}, this version reads {FORMAT}", place=directory
+            )
+        return {path.stem: load_tensors(path) for path in directory.glob("*.safetensors")}, values
+
+
+def optimiser_tensors(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """The state of an optimiser as named tensors."""
+    return {
+        f"{number}.{name}": value if isinstance(value, Tensor) else torch.tensor(value)
+        for number, state in optimiser.state_dict()["state"].items()
+        for name, value in state.items()
+    }
+
+
+def restore_optimiser(optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
+    """Put back what `optimiser_tensors` took out; settings such as the learning rate stay those of the optimiser."""
+    whole = optimiser.state_dict()
+    whole["state"] = {}
+    for key, tensor in tensors.items():
+        number, name = key.split(".", 1)
+        whole["state"].setdefault(int(number), {})[name] = tensor
+    optimiser.load_state_dict(whole)

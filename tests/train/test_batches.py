@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kglm.errors import ConfigError
+from kglm.model.annotation import EncodedDocument
+from kglm.text.document import START, Document, read_documents
+from kglm.text.repair import repair
+from kglm.train.batches import Plan, epoch_plan
+from toys import make_toy
+
+
+def encoded(title: str, length: int) -> EncodedDocument:
+    empty = np.zeros(0, np.int64)
+    return EncodedDocument(
+        title,
+        np.zeros(length + 1, np.int64),
+        [],
+        empty,
+        empty,
+        empty,
+        empty,
+        empty,
+        {},
+        [],
+        [],  # type: ignore[arg-type]
+    )
+
+
+@given(st.lists(st.integers(0, 30), max_size=12), st.integers(1, 5), st.integers(1, 9), st.integers(0, 3))
+def test_every_target_is_seen_exactly_once(lengths: list[int], rows: int, length: int, epoch: int) -> None:
+    documents = [encoded(str(k), size) for k, size in enumerate(lengths)]
+    plan = epoch_plan(documents, rows=rows, length=length, seed=1, epoch=epoch)
+    seen: Counter[tuple[str, int]] = Counter()
+    chunks = list(plan)
+    for pieces in chunks:
+        assert len(pieces) == rows
+        for piece in pieces:
+            if piece.document is not None:
+                assert 0 < piece.end - piece.start <= length
+                seen.update((piece.document.title, t) for t in range(piece.start, piece.end))
+    assert seen == {(document.title, t): 1 for document in documents for t in range(len(document))}
+    assert len(chunks) == len(plan) and plan.targets == sum(lengths)
+
+
+@given(st.lists(st.integers(1, 30), max_size=12), st.integers(1, 5), st.integers(1, 9))
+def test_a_row_reads_each_document_in_order_without_a_gap(lengths: list[int], rows: int, length: int) -> None:
+    expected: dict[int, tuple[str, int]] = {}
+    for pieces in Plan([encoded(str(k), size) for k, size in enumerate(lengths)], rows=rows, length=length):
+        for row, piece in enumerate(pieces):
+            if piece.document is None:
+                continue
+            if piece.start:
+                assert expected[row] == (piece.document.title, piece.start)
+            expected[row] = (piece.document.title, piece.end)
+
+
+def test_epochs_are_shuffled_and_repeatable() -> None:
+    documents = [encoded(str(k), 3) for k in range(50)]
+
+    def order(seed: int, epoch: int) -> list[str]:
+        plan = epoch_plan(documents, rows=1, length=9, seed=seed, epoch=epoch)
+        return [piece.document.title for pieces in plan for piece in pieces if piece.document is not None]
+
+    assert order(1, 0) == order(1, 0)
+    assert len({tuple(order(seed, epoch)) for seed in (1, 2) for epoch in (0, 1, 2)}) == 6
+
+
+def test_sizes_must_make_sense() -> None:
+    with pytest.raises(ConfigError):
+        Plan([], rows=0, length=70)
+
+
+def test_the_real_validation_split_is_read_whole(shared_data: Path, tmp_path: Path) -> None:
+    """60 documents in a batch of 60: 216,016 positions; truncating readers saw 50,331."""
+    toy = make_toy(tmp_path)
+    documents = [
+        toy.encoder.encode(Document(document.title, repair(document)[0].tokens))
+        for document in read_documents(shared_data / "lw2" / "valid.jsonl.gz")
+    ]
+    plan = Plan(documents, rows=60, length=70)
+    assert sum(piece.end - piece.start for pieces in plan for piece in pieces) == plan.targets == 216_016
+    assert all(document.surface[0] == START for document in documents)

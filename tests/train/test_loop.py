@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from kglm.errors import ConfigError, DataError, KglmError, VersionError
+from kglm.train.checkpoint import load_into, load_tensors, save_tensors
+from kglm.train.loop import TrainConfig, Trainer, evaluate
+from toys import make_toy, random_documents
+
+CONFIG = TrainConfig(rows=3, length=4, epochs=3, learning_rate=0.01, seed=7)
+
+
+def trainer(home: Path, config: TrainConfig = CONFIG, *, proposal: bool = False) -> Trainer:
+    toy = make_toy(home / "toy")
+    texts = [toy.encoder.encode(document) for document in random_documents(toy, 12, seed=3)]
+    model = toy.proposal if proposal else toy.model
+    return Trainer(model, toy.builder, texts[:9], texts[9:], config, home / "run")
+
+
+def run_files(home: Path) -> tuple[dict[str, torch.Tensor], str]:
+    return load_file(home / "run" / "model.safetensors"), (home / "run" / "metrics.jsonl").read_text()
+
+
+def same(left: dict[str, torch.Tensor], right: dict[str, torch.Tensor]) -> bool:
+    return left.keys() == right.keys() and all(torch.equal(left[name], right[name]) for name in left)
+
+
+@pytest.mark.parametrize("proposal", [False, True], ids=["model", "proposal"])
+def test_it_learns(tmp_path: Path, proposal: bool) -> None:
+    metrics = trainer(tmp_path, TrainConfig(rows=3, length=4, epochs=12, learning_rate=0.02), proposal=proposal).fit()
+    assert metrics[-1]["train"]["nats"] < 0.95 * metrics[0]["train"]["nats"]
+    assert metrics[0]["train"].keys() == {"nats", "type", "entity", "word"}
+
+
+def test_the_same_seed_gives_the_same_run_and_another_does_not(tmp_path: Path) -> None:
+    for name, seed in (("a", 7), ("b", 7), ("c", 8)):
+        trainer(tmp_path / name, TrainConfig(rows=3, length=4, epochs=2, seed=seed)).fit()
+    (a, a_log), (b, b_log), (c, c_log) = (run_files(tmp_path / name) for name in "abc")
+    assert same(a, b) and a_log == b_log
+    assert not same(a, c) and a_log != c_log
+
+
+@pytest.mark.parametrize("steps", [1, 5, 9, 13])
+def test_resumed_is_never_interrupted(tmp_path: Path, steps: int) -> None:
+    trainer(tmp_path / "whole").fit()
+    trainer(tmp_path / "parts").fit(stop_after=steps)
+    rest = trainer(tmp_path / "parts")
+    assert rest.resume() and rest.step == steps
+    rest.fit()
+    (whole, log), (parts, parts_log) = run_files(tmp_path / "whole"), run_files(tmp_path / "parts")
+    assert same(whole, parts) and log == parts_log
+
+
+KILLED = """
+import sys
+from pathlib import Path
+sys.path[:0] = [{tests!r}, {train!r}]
+import test_loop
+made = test_loop.trainer(Path(sys.argv[1]), test_loop.TrainConfig(
+    rows=3, length=4, epochs=3, learning_rate=0.01, seed=7, checkpoint_minutes=1e-9))
+made.resume()
+print("start", flush=True)
+made.fit()
+"""
+
+
+def test_killed_and_resumed_is_never_killed(tmp_path: Path) -> None:
+    here = Path(__file__).parent
+    script = KILLED.format(tests=str(here.parent), train=str(here))
+    trainer(tmp_path / "whole").fit()
+    home = tmp_path / "killed"
+    for delay in (0.15, 0.4, 0.3, None):
+        process = subprocess.Popen([sys.executable, "-c", script, str(home)], stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None and process.stdout.readline() == "start\n"
+        if delay is not None:
+            time.sleep(delay)
+            process.send_signal(signal.SIGKILL)
+        process.communicate()
+    (whole, log), (parts, parts_log) = run_files(tmp_path / "whole"), run_files(home)
+    assert same(whole, parts) and log == parts_log
+
+
+def test_validation_does_not_depend_on_the_batch(tmp_path: Path) -> None:
+    made = trainer(tmp_path)
+    values = [
+        evaluate(made.model, made.builder, made.train_documents, rows=rows, length=length).nats()["nats"]
+        for rows, length in ((1, 100), (60, 7), (4, 3))
+    ]
+    assert values == pytest.approx([values[0]] * 3, rel=1e-9)
+
+
+def test_a_loss_that_is_no_number_stops_and_keeps_the_last_checkpoint(tmp_path: Path) -> None:
+    made = trainer(tmp_path)
+    made.fit(stop_after=2)
+    broken = trainer(tmp_path)
+    broken.resume()
+    with torch.no_grad():
+        broken.model.encoder.embedding.weight[4] = float("nan")  # type: ignore[union-attr, index, operator]
+    with pytest.raises(KglmError, match=r"the loss is nan at step 3 \(epoch 1, documents 'toy"):
+        broken.fit()
+    again = trainer(tmp_path)
+    assert again.resume() and again.step == 2
+    assert all(torch.isfinite(p).all() for p in again.model.parameters())
+
+
+def test_nothing_to_learn_from(tmp_path: Path) -> None:
+    toy = make_toy(tmp_path)
+    with pytest.raises(KglmError, match="no training document has a word"):
+        Trainer(toy.model, toy.builder, [], [], CONFIG, tmp_path)
+    with pytest.raises(ConfigError, match=r"train\.rows = 0"):
+        TrainConfig(rows=0)
+
+
+class TestCheckpoints:
+    def test_wrong_tensors_are_named(self, tmp_path: Path) -> None:
+        toy = make_toy(tmp_path)
+        whole = toy.model.state_dict()
+        cases = {
+            "has no tensor word_bias_V": {name: t for name, t in whole.items() if name != "word_bias_V"},
+            r"word_bias_V has the shape \(3,\), the model wants \(7,\)": whole | {"word_bias_V": torch.zeros(3)},
+            "has a tensor more that the model does not know": whole | {"more": torch.zeros(1)},
+        }
+        for message, tensors in cases.items():
+            with pytest.raises(DataError, match=message):
+                load_into(toy.model, tensors, tmp_path)
+
+    def test_frozen_tables_and_dropped_weights_are_not_saved(self, tmp_path: Path) -> None:
+        names = set(make_toy(tmp_path).model.state_dict())
+        assert not any("vector_XD" in name or "raw" in name for name in names)
+
+    def test_a_damaged_file(self, tmp_path: Path) -> None:
+        save_tensors(tmp_path / "x.safetensors", {"a": torch.arange(100)})
+        (tmp_path / "x.safetensors").write_bytes((tmp_path / "x.safetensors").read_bytes()[:100])
+        with pytest.raises(DataError, match="is not a whole file of tensors"):
+            load_tensors(tmp_path / "x.safetensors")
+
+    def test_another_version(self, tmp_path: Path) -> None:
+        trainer(tmp_path).fit(stop_after=1)
+        [state] = (tmp_path / "run" / "state").glob("*/state.json")
+        state.write_text(json.dumps(json.loads(state.read_text()) | {"format": 99}))
+        with pytest.raises(VersionError, match="format 99"):
+            trainer(tmp_path).resume()
