@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+# Two OpenMP threads of small work can spin against each other; the suite runs one process a core instead.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # The same examples in every run: a suite that fails now and then is no yardstick.
 # `HYPOTHESIS_PROFILE=explore` looks further.
 settings.register_profile("repeatable", derandomize=True, deadline=None)

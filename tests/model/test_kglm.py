@@ -57,7 +57,7 @@ def test_the_joint_is_that_of_the_formulas(tmp_path: Path, name: str) -> None:
         assert value == pytest.approx(enumerate_log_joint(toy, steps), rel=1e-9)
 
 
-@pytest.mark.parametrize("name", ["refined", "paper", "window"])
+@pytest.mark.parametrize("name", ["refined", "paper"])
 def test_all_texts_of_three_words_with_all_their_facts_sum_to_one(tmp_path: Path, name: str) -> None:
     toy = make_toy(
         tmp_path, facts=(("Q1", "P1", "Q2"),), names={"Q1": ("A",), "Q2": ("is B",)}, words=("is",), **CONFIGS[name]
@@ -256,7 +256,7 @@ class TestTraining:
             scores = torch.func.functional_call(toy.model, dict(zip(names, values, strict=True)), (chunk,))
             return scores.total_BT.sum()
 
-        assert torch.autograd.gradcheck(loss, tuple(parameters), eps=1e-6, atol=1e-5)
+        assert torch.autograd.gradcheck(loss, tuple(parameters), eps=1e-6, atol=1e-5, fast_mode=True)
 
     def test_a_step_leaves_the_entity_table_alone(self, tmp_path: Path) -> None:
         toy = make_toy(tmp_path)

@@ -20,7 +20,12 @@ from kglm.files import atomic_directory, reading, write_json
 
 
 def publish(home: Path, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> Path:
-    """Write `NAME.npy` for each array, and meta.json, as the new highest number; then remove the older ones."""
+    """Write `NAME.npy` for each array, and meta.json, as the new highest number; then remove the older ones.
+
+    One writer at a time: what others have left half done is cleared away.
+    """
+    for leftover in home.glob(".*"):
+        shutil.rmtree(leftover, ignore_errors=True)
     older = _numbered(home)
     directory = home / str(older[-1] + 1 if older else 1)
     with atomic_directory(directory) as temporary:
@@ -51,11 +56,10 @@ def load_array(path: Path, remedy: str, *, mapped: bool) -> npt.NDArray[Any]:
 
 
 def discard(home: Path) -> None:
-    """Remove all that was published."""
+    """Remove all that was published, and what was left half done."""
     for number in reversed(_numbered(home)):
         _remove(home / str(number))
-    with contextlib.suppress(OSError):
-        home.rmdir()
+    shutil.rmtree(home, ignore_errors=True)
 
 
 def _numbered(home: Path) -> list[int]:

@@ -46,7 +46,8 @@ class Pairs(NamedTuple):
     """n, what it is replaced by."""
 
     def part(self, start: int, end: int) -> Pairs:
-        return Pairs(*(column[start:end] for column in self))
+        cut = slice(start, end)
+        return Pairs(self.kept_B[cut], self.relation_B[cut], self.sign_B[cut], self.true_B[cut], self.noise_B[cut])
 
 
 class Table:
@@ -71,11 +72,11 @@ class Table:
         K = len(active_K)
         if K == 0:
             return 0
-        kept, relation, sign, true, noise = (column[active_K] for column in pairs)
-        row = np.concatenate([kept, relation, true, noise])
+        columns = pairs.kept_B, pairs.relation_B, pairs.true_B, pairs.noise_B
+        row = np.concatenate([column[active_K] for column in columns])
         source = np.concatenate([active_K + B, active_K + B, active_K, active_K])
         two = np.full(K, 2, np.float32)
-        weight = np.concatenate([two, 2 * sign, -two, two])
+        weight = np.concatenate([two, 2 * pairs.sign_B[active_K], -two, two])
         own = np.concatenate([np.zeros(2 * K, np.float32), two, -two])
         # one sort of numbers that hold row and place: twice as quick as argsort, and stable
         bits = (4 * K).bit_length()
@@ -115,7 +116,7 @@ class Table:
             self.squares_RD[row_U] = squares_UD.numpy()
             vector_UD.addcmul_(gradient_UD, squares_UD.rsqrt_(), value=-learning_rate)
         entity_UD = vector_UD[int(np.searchsorted(row_U, self.relations)) :]
-        entity_UD.div_(torch.linalg.vector_norm(entity_UD, dim=1, keepdim=True))
+        entity_UD.div_(torch.linalg.vector_norm(entity_UD, dim=1, keepdim=True).clamp_min_(TINY))
         self.vector_RD[row_U] = vector_UD.numpy()
 
 

@@ -75,7 +75,7 @@ def graph_triples(graph: KnowledgeGraph) -> GraphTriples:
     return GraphTriples(row_of_node, rows, graph.relation_count, known)
 
 
-def split(data: GraphTriples, wanted: int, seed: int) -> Split:
+def split(data: GraphTriples, wanted: int, generator: np.random.Generator) -> Split:
     """Hold out up to `wanted` facts with an entity as tail, and their reverses with them.
 
     Every entity and every relation keeps at least one triple to be learned from.
@@ -85,7 +85,7 @@ def split(data: GraphTriples, wanted: int, seed: int) -> Split:
     facts = np.flatnonzero((relation % 2 == 0) & (tail >= FIRST_ENTITY) & (head != tail))
     wanted = min(wanted, int(np.ceil(LARGEST_SHARE * len(facts))))
     chosen: list[int] = []
-    for place in np.random.default_rng([seed]).permutation(facts):
+    for place in generator.permutation(facts):
         if len(chosen) >= wanted:
             break
         p, r, e = head[place], relation[place], tail[place]

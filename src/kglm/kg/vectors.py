@@ -80,19 +80,10 @@ class Vectors:
             nodes, rows, relations, dim = (int(meta[key]) for key in ("nodes", "rows", "relations", "dim"))
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(f"lacks {error}", place=directory / "meta.json", remedy=again) from error
-        wanted = {
-            "entity": ((rows, dim), np.float32),
-            "relation": ((relations, dim), np.float32),
-            "row_of_node": ((nodes,), np.int32),
-        }
-        arrays = []
-        for name, (shape, kind) in wanted.items():
-            array = load_array(directory / f"{name}.npy", again, mapped=True)
-            if array.shape != shape or array.dtype != kind:
-                found = f"{array.dtype}{list(array.shape)}, expected {np.dtype(kind)}{list(shape)}"
-                raise DataError(f"is {found}", place=directory / f"{name}.npy", remedy=again)
-            arrays.append(array)
-        return cls(*arrays, meta, directory)
+        entity = _checked(directory / "entity.npy", np.float32, (rows, dim), again)
+        relation = _checked(directory / "relation.npy", np.float32, (relations, dim), again)
+        row_of_node = _checked(directory / "row_of_node.npy", np.int32, (nodes,), again)
+        return cls(entity, relation, row_of_node, meta, directory)
 
     def save(self, kg: str | Path) -> Path:
         """Put them beside the graph, in place of older ones. A reader finds the old or the new, never half."""
@@ -107,7 +98,7 @@ class Vectors:
 
     @property
     def dim(self) -> int:
-        return self.entity_RD.shape[1]
+        return int(self.entity_RD.shape[1])
 
     @cached_property
     def node_of_row(self) -> LongArray:
@@ -120,7 +111,7 @@ class Vectors:
 
     @cached_property
     def _trained_relation(self) -> npt.NDArray[np.bool_]:
-        trained = self.relation_RD.any(1)
+        trained: npt.NDArray[np.bool_] = (self.relation_RD != 0).any(axis=1)
         trained[:2] = True  # reflexive is zero by definition
         return trained
 
@@ -172,7 +163,7 @@ class Vectors:
         return np.concatenate([old, new]), np.concatenate([np.full(len(old), -1, np.int32), kinds])
 
     def _relations(self, graph: KnowledgeGraph, known: GraphVectors) -> FloatArray:
-        """The table of relations; those that were not trained get the mean of v_e − v_p, their reverses the negative."""
+        """The table of relations. One that was not trained gets the mean of v_e − v_p, its reverse the negative."""
         trained = np.zeros(graph.relation_count, np.bool_)
         trained[: len(self.relation_RD)] = self._trained_relation[: graph.relation_count]
         head, relation, tail = _facts_with(graph, ~trained, self.meta["graph"]["generation"])
@@ -288,6 +279,14 @@ def _facts_with(
         tail = np.concatenate([tail, base.edge_tail[late]])
     wanted = relations[relation] & (relation % 2 == 0)
     return head[wanted], relation[wanted], tail[wanted]
+
+
+def _checked(path: Path, kind: type[Any], shape: tuple[int, ...], remedy: str) -> npt.NDArray[Any]:
+    array = load_array(path, remedy, mapped=True)
+    if array.shape != shape or array.dtype != kind:
+        found = f"{array.dtype}{list(array.shape)}, expected {np.dtype(kind)}{list(shape)}"
+        raise DataError(f"is {found}", place=path, remedy=remedy)
+    return array
 
 
 def vectors_directory(kg: str | Path) -> Path:

@@ -1,0 +1,57 @@
+"""`kglm kg embed`: vectors for the entities and relations of a graph."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from kglm.cli.output import Json, print_json, print_table
+from kglm.config import describe
+from kglm.kg.transe import TransEConfig, embed_graph
+
+_DEFAULT = TransEConfig()
+_HELP = describe(TransEConfig)
+
+
+def embed(
+    kg: Annotated[Path, typer.Argument(metavar="KG", help="A graph file made by kglm kg import.")],
+    dim: Annotated[int, typer.Option(min=1, help=_HELP["dim"])] = _DEFAULT.dim,
+    epochs: Annotated[int, typer.Option(min=1, help=_HELP["epochs"])] = _DEFAULT.epochs,
+    learning_rate: Annotated[float, typer.Option(help=_HELP["learning_rate"])] = _DEFAULT.learning_rate,
+    optimiser: Annotated[Literal["adagrad", "sgd"], typer.Option(help=_HELP["optimiser"])] = _DEFAULT.optimiser,
+    batch: Annotated[int, typer.Option(min=1, help=_HELP["batch"])] = _DEFAULT.batch,
+    negatives: Annotated[int, typer.Option(min=1, help=_HELP["negatives"])] = _DEFAULT.negatives,
+    margin: Annotated[float, typer.Option(help=_HELP["margin"])] = _DEFAULT.margin,
+    held_out: Annotated[int, typer.Option(min=0, help=_HELP["held_out"])] = _DEFAULT.held_out,
+    seed: Annotated[int, typer.Option(min=0, help=_HELP["seed"])] = _DEFAULT.seed,
+    threads: Annotated[int, typer.Option(min=1, help=_HELP["threads"])] = _DEFAULT.threads,
+    json: Json = False,
+) -> None:
+    """Train TransE vectors. Stopped or killed, it goes on where it was when the same command is run again."""
+    config = TransEConfig(
+        dim=dim,
+        epochs=epochs,
+        learning_rate=learning_rate,
+        optimiser=optimiser,
+        batch=batch,
+        negatives=negatives,
+        margin=margin,
+        held_out=held_out,
+        seed=seed,
+        threads=threads,
+    )
+    report = embed_graph(kg, config)
+    if json:
+        print_json(asdict(report))
+        return
+    measures = [(name, getattr(report, name)) for name in ("mrr", "hits1", "hits3", "hits10")]
+    counts = [(name, getattr(report, name)) for name in ("held_out", "triples", "entities", "relations")]
+    print_table(
+        f"{report.vectors}  ({report.seconds:.1f} s{', resumed' if report.resumed else ''})",
+        ("", "value"),
+        [*measures, *counts, ("triples_per_second", round(report.triples_per_second))],
+        right=(1,),
+    )
