@@ -193,6 +193,8 @@ def test_the_surface_is_what_the_design_says() -> None:
         ("kg", "show"): ["--json", "--all"],
         ("kg", "find"): ["--json", "--limit"],
         ("kg", "edit"): ["--set", "--add", "--remove", "--undo", "--entity", "--dry-run", "--json"],
+        ("kg", "embed"): ["--dim", "--epochs", "--seed", "--json"],
+        ("train",): ["--data", "--valid", "--kg", "--to", "--config", "--set", "--resume", "--json"],
         ("stats",): ["--json"],
         ("doctor",): ["--json"],
         ("quickstart",): ["--to"],

@@ -15,7 +15,8 @@ from typing import Annotated
 import typer
 
 from kglm import __version__
-from kglm.cli import documents, graph, quickstart
+from kglm.cli import documents, graph, quickstart, training
+from kglm.cli.embed import embed
 from kglm.errors import KglmError
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -28,6 +29,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(graph.app, name="kg")
+graph.app.command("embed")(embed)
+app.command("train")(training.train)
 app.command("quickstart")(quickstart.quickstart)
 app.command("stats")(documents.stats)
 app.command("doctor")(documents.doctor)

@@ -84,7 +84,7 @@ class Totals:
     def nats(self) -> dict[str, float]:
         """Nats per target, in all and by component; lower is better."""
         count = max(self.targets, 1)
-        parts = {name: -getattr(self, name) / count for name in ("type", "entity", "word")}
+        parts = {name: 0.0 - getattr(self, name) / count for name in ("type", "entity", "word")}
         return {"nats": sum(parts.values()), **parts}
 
 
