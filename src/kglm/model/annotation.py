@@ -85,7 +85,8 @@ class EncodedDocument:
     """What could not be used: mentions of entities that the graph does not hold, or that no fact explains."""
 
     def __len__(self) -> int:
-        return len(self.words_N) - 1
+        """How many targets there are: every token but the first."""
+        return max(len(self.words_N) - 1, 0)
 
 
 DISTANCES = (1, 2, 4, 8, 16, 32, 64)
