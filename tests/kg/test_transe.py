@@ -8,13 +8,16 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+import typer
+from typer.testing import CliRunner
 
+from kglm.cli.embed import embed
 from kglm.config import describe
 from kglm.errors import ConfigError, DataError, KglmError
 from kglm.kg import ranking, transe
@@ -448,3 +451,31 @@ def test_two_at_once_are_told(tmp_path: Path) -> None:
     finally:
         process.kill()
         process.communicate()
+
+
+# The verb
+
+
+def run(*arguments: object) -> tuple[int, str]:
+    app = typer.Typer()
+    app.command()(embed)
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    return result.exit_code, result.stdout
+
+
+def test_the_verb_prints_measures(tmp_path: Path) -> None:
+    path = make_store(tmp_path, world())
+    code, output = run(path, "--dim", 8, "--epochs", 2, "--learning-rate", 0.05, "--batch", 32, "--seed", 3, "--json")
+    report = json.loads(output)
+    assert code == 0 and {"mrr", "hits1", "hits3", "hits10", "triples_per_second", "seconds"} <= set(report)
+    config = Vectors.load(path).meta["config"]
+    expected = TransEConfig(dim=8, epochs=2, learning_rate=0.05, batch=32, seed=3)
+    assert config == asdict(expected)
+    code, output = run(path, "--dim", 8, "--epochs", 2)
+    assert code == 0 and "mrr" in output and "triples_per_second" in output
+
+
+def test_the_verb_does_not_wait_for_torch_to_show_its_help() -> None:
+    code = "import sys, kglm.cli.embed; print('torch' in sys.modules)"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "False"

@@ -135,7 +135,9 @@ def test_another_format(path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("file", "content"),
-    [("meta.json", b"{"), ("meta.json", b'{"format": 1}'), ("entity.npy", None), ("entity.npy", b""),
+    [("meta.json", b"{"), ("meta.json", b'{"format": 1}'),
+     ("meta.json", b'{"format": 1, "nodes": 10, "rows": 6, "relations": 16, "dim": 6, "graph": {}}'),
+     ("entity.npy", None), ("entity.npy", b""),
      ("relation.npy", b"not an array"), ("row_of_node.npy", b"\x93NUMPY\x01")],
 )  # fmt: skip
 def test_damaged_files_are_named(path: Path, file: str, content: bytes | None) -> None:
@@ -241,6 +243,11 @@ def test_an_entity_without_facts_gets_a_vector_with_its_first_fact(path: Path) -
         expected = unit(of(vectors, graph, "Q1") + relation(vectors, graph, "P1"))
         np.testing.assert_allclose(of(vectors, graph, "Q10"), expected, atol=1e-6)
         assert np.array_equal(of(vectors, graph, "Q11"), vectors.entity_RD[MEAN])
+        later = len(graph)  # a node that is made after `for_graph` is not yet known to it
+        assert (
+            vectors.rows([graph.number("Q1"), later]).tolist() == [FIRST_ENTITY, MEAN]
+            and vectors.rows(0).dtype == np.int32
+        )
         graph.undo()
         assert np.array_equal(of(Vectors.load(path).for_graph(graph), graph, "Q10"), vectors.entity_RD[MEAN])
 

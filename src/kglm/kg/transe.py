@@ -39,6 +39,8 @@ if TYPE_CHECKING:  # torch takes seconds to import; the command's help does not 
 FORMAT = 1
 ROUND = 1 << 18
 """Pairs between two chances to save or stop."""
+SHORT = np.float32(0.1)
+"""Length of a relation's vector at the start. At 1 the MRR on the shared graph is 6 % lower after 25 epochs."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class TransEConfig:
 
     dim: int = 256
     """Dimensions of a vector."""
-    epochs: int = 100
+    epochs: int = 200
     """How often each triple is seen."""
     learning_rate: float = 0.03
     """Step size; with adagrad, that of the first step of each number."""
@@ -186,12 +188,12 @@ class TransE:
         return np.random.default_rng([self.config.seed, *purpose])
 
     def _initial(self) -> FloatArray:
-        """Random directions; zero for relations without triples, `reflexive` among them."""
+        """Random directions; relations short, and zero without triples, `reflexive` among them."""
         shape = self.data.relations + self.data.rows, self.config.dim
         vector_RD = self._generator(_Draw.INITIAL).standard_normal(shape, np.float32)
         vector_RD /= np.linalg.norm(vector_RD, axis=1, keepdims=True)
         used = np.bincount(self.training.relation, minlength=self.data.relations) > 0
-        vector_RD[: self.data.relations][~used] = 0
+        vector_RD[: self.data.relations] *= np.where(used, SHORT, 0)[:, None]
         return vector_RD
 
     def train(self, save: Callable[[], None] | None = None, seconds: float = float("inf")) -> None:

@@ -35,6 +35,7 @@ from kglm.kg.snapshots import load_array, newest, publish
 from kglm.kg.triples import DATE, FIRST_ENTITY, MEAN, QUANTITY
 
 FORMAT = 1
+SUFFIX = ".vectors"
 ATTEMPTS = 5
 NODES_AT_ONCE = 4096
 FloatArray = npt.NDArray[np.float32]
@@ -69,7 +70,7 @@ class Vectors:
 
     @classmethod
     def _open(cls, directory: Path) -> Vectors:
-        again = "make them again with: kglm kg embed KG"
+        again = f"make them again with: kglm kg embed {str(directory.parent).removesuffix(SUFFIX)}"
         meta = read_json(directory / "meta.json")
         format = meta.get("format") if isinstance(meta, dict) else None
         if format != FORMAT:
@@ -78,6 +79,7 @@ class Vectors:
             )
         try:
             nodes, rows, relations, dim = (int(meta[key]) for key in ("nodes", "rows", "relations", "dim"))
+            _ = int(meta["graph"]["generation"]), meta["graph"]["digest"], meta["graph"]["ids"]
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(f"lacks {error}", place=directory / "meta.json", remedy=again) from error
         entity = _checked(directory / "entity.npy", np.float32, (rows, dim), again)
@@ -225,8 +227,8 @@ class GraphVectors:
 
     def rows(self, numbers: npt.ArrayLike) -> IntArray:
         """The row of each node."""
-        nodes = np.asarray(numbers, np.int64)
-        rows = self.trained.row_of_node[np.minimum(nodes, len(self.trained.row_of_node) - 1)]
+        nodes, trained = np.asarray(numbers, np.int64), self.trained.row_of_node
+        rows = np.where(nodes < len(trained), trained[np.minimum(nodes, len(trained) - 1)], np.int32(MEAN))
         if len(self.late_node_L):
             place = np.minimum(np.searchsorted(self.late_node_L, nodes), len(self.late_node_L) - 1)
             rows = np.where(self.late_node_L[place] == nodes, self.late_row_L[place], rows)
@@ -290,7 +292,7 @@ def _checked(path: Path, kind: type[Any], shape: tuple[int, ...], remedy: str) -
 
 
 def vectors_directory(kg: str | Path) -> Path:
-    return Path(f"{kg}.vectors")
+    return Path(f"{kg}{SUFFIX}")
 
 
 def described(graph: KnowledgeGraph) -> dict[str, Any]:
