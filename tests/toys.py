@@ -84,7 +84,7 @@ def make_toy(
     )
     builder = ChunkBuilder(graph, aliases, parent_window=parent_window)
     generator = torch.Generator().manual_seed(seed)
-    literal = torch.tensor([is_literal(graph.id(n)) for n in range(len(graph))])
+    literal = torch.from_numpy(graph.literal_nodes()[0])
     vectors = torch.nn.functional.normalize(torch.randn(len(graph), SIZE, generator=generator), dim=-1)
     table = EntityTable(vectors, torch.arange(len(graph)), (~literal).nonzero()[:, 0])
     relations = torch.randn(graph.relation_count, SIZE, generator=generator)

@@ -19,7 +19,7 @@ import sqlite3
 import tempfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -322,6 +322,14 @@ def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
             sync_directory(path.parent)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
+
+
+def remove_directory(directory: Path) -> None:
+    """Take a directory away under its name at once: nobody can find half of it, or lose a new one to us."""
+    grave = directory.with_name(f".{directory.name}.{os.getpid()}.gone")
+    with suppress(OSError):
+        directory.rename(grave)
+        shutil.rmtree(grave, ignore_errors=True)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from kglm.errors import GraphError, KglmError, LiteralError, UnknownIdError
 from kglm.kg.edits import FactEdit, NewEntity
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.imports import import_graph
+from kglm.kg.journal import Pending
 from kglm.kg.resolve import parse_fact
 from worlds import BORN, facts_of, make_store
 
@@ -255,9 +256,9 @@ class TestQualifiers:
             yield opened
 
     def stored(self, graph: KnowledgeGraph) -> list[tuple[str, str, int, list[str]]]:
+        stored = Pending(graph.store, "Q1")
         return [
-            (fact.relation, fact.tail, fact.rank, [q.tail for q in graph.store.qualifiers_of(fact)])
-            for fact in graph.store.facts_of("Q1")
+            (fact.relation, fact.tail, fact.rank, [q.tail for q in stored.qualifiers_of(fact)]) for fact in stored.facts
         ]
 
     def test_they_are_facts_and_belong_to_statements(self, graph: KnowledgeGraph) -> None:

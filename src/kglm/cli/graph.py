@@ -15,7 +15,7 @@ from kglm.kg.arrays import canonical_id
 from kglm.kg.edits import FactEdit, NewEntity
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.imports import FORMATS, import_graph
-from kglm.kg.journal import Change, last_edit
+from kglm.kg.journal import Change, Pending, last_edit
 from kglm.kg.literals import is_literal
 from kglm.kg.records import ImportOptions
 from kglm.kg.resolve import parse_fact, resolve_entity
@@ -128,7 +128,8 @@ def _described(graph: KnowledgeGraph, number: int) -> dict[str, Any]:
     description, title = graph.store.description(id)
     names = list(graph.aliases(number))
     # a qualifier that belongs to a statement is shown with it, not once more by itself
-    statements = [fact for fact in graph.store.facts_of(id) if not graph.store.statements_of(fact)]
+    stored = Pending(graph.store, id)
+    statements = [fact for fact in stored.facts if not stored.statements_of(fact)]
     # and of two spellings of one date, one
     statements = list({(fact.relation, canonical_id(fact.tail)): fact for fact in reversed(statements)}.values())[::-1]
     reverse: dict[str, list[dict[str, str]]] = {}
@@ -150,7 +151,7 @@ def _described(graph: KnowledgeGraph, number: int) -> dict[str, Any]:
             _fact_json(graph, fact)
             | {
                 "rank": RANKS[fact.rank],
-                "qualifiers": [_fact_json(graph, q) for q in graph.store.qualifiers_of(fact)],
+                "qualifiers": [_fact_json(graph, q) for q in stored.qualifiers_of(fact)],
             }
             for fact in statements
         ],

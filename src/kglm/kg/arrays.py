@@ -36,6 +36,15 @@ def id_hash(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
+def run_starts(*columns: npt.NDArray[np.integer]) -> npt.NDArray[np.bool_]:
+    """Where rows of sorted columns differ from the row before: the first of each run of equal rows."""
+    starts = np.ones(len(columns[0]), np.bool_)
+    starts[1:] = False
+    for column in columns:
+        starts[1:] |= column[1:] != column[:-1]
+    return starts
+
+
 class PackedTexts:
     """Texts in one piece of UTF-8, cut by offsets."""
 
@@ -129,8 +138,7 @@ def _edges_of_range(
     target = np.concatenate([own, node[tail], origin[backwards]])
     order = np.lexsort((target, label, source))
     source, label, target = source[order], label[order], target[order]
-    keep = np.ones(len(source), np.bool_)  # two spellings of one date can make a fact appear twice
-    keep[1:] = (source[1:] != source[:-1]) | (label[1:] != label[:-1]) | (target[1:] != target[:-1])
+    keep = run_starts(source, label, target)  # two spellings of one date can make a fact appear twice
     return source[keep], label[keep], target[keep]
 
 

@@ -10,9 +10,6 @@ The arrays are a cache beside the store, `KG.arrays/DIGEST-GENERATION/`, each di
 
 from __future__ import annotations
 
-import contextlib
-import os
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kglm.errors import DataError, KglmError
-from kglm.files import atomic_directory, read_json, write_json
+from kglm.files import atomic_directory, read_json, remove_directory, write_json
 from kglm.kg.arrays import IntArray, LongArray, build_arrays, canonical_id, id_hash
 from kglm.kg.store import Store
 
@@ -130,16 +127,8 @@ def _write(store: Store) -> Path:
         )
     for old, _ in _existing(home):
         if old != target:
-            _remove(old)
+            remove_directory(old)
     return target
-
-
-def _remove(directory: Path) -> None:
-    """Take a directory away under its name at once: nobody can find half of it, or lose a new one to us."""
-    grave = directory.with_name(f".{directory.name}.{os.getpid()}.gone")
-    with contextlib.suppress(OSError):
-        directory.rename(grave)
-        shutil.rmtree(grave, ignore_errors=True)
 
 
 def arrays_directory(store: Store) -> Path:
@@ -174,7 +163,7 @@ def _load(directory: Path) -> CompiledGraph | None:
             return CompiledGraph(meta["generation"], relations, **arrays)
     except (DataError, OSError, ValueError, KeyError, TypeError):
         pass
-    _remove(directory)
+    remove_directory(directory)
     return None
 
 

@@ -62,10 +62,7 @@ def _removal(graph: KnowledgeGraph, fact: FactRow) -> list[Change]:
             f"there is no fact {_show(graph, fact)}",
             remedy=f"see the facts with: kglm kg show KG {fact.head}",
         )
-    changes: list[Change] = []
-    for form in Pending(graph.store, fact.head, graph.pending).forms_of(fact):
-        changes += Pending(graph.store, fact.head, [*graph.pending, *changes]).removal(form)
-    return changes
+    return Pending(graph.store, fact.head, graph.pending).remove(fact)
 
 
 def _setting(graph: KnowledgeGraph, fact: FactRow) -> list[Change]:
@@ -73,13 +70,9 @@ def _setting(graph: KnowledgeGraph, fact: FactRow) -> list[Change]:
     tails = [] if relation is None else [graph.id(int(tail)) for tail in graph.tails(head, relation)]
     if tails == [fact.tail]:
         raise GraphError(f"{_show(graph, fact)} is already the only such fact", remedy="nothing was changed")
-    draft = graph.fork()  # what one removal takes along, the next must not count on
-    changes: list[Change] = []
-    for tail in tails:
-        if tail != fact.tail:
-            step = _removal(draft, FactRow(fact.head, fact.relation, tail))
-            draft.take(step)
-            changes += step
+    pending = Pending(graph.store, fact.head, graph.pending)
+    others = [FactRow(fact.head, fact.relation, tail) for tail in tails if tail != fact.tail]
+    changes = [change for other in others for change in pending.remove(other)]
     return changes if fact.tail in tails else [*changes, Change("add", *fact)]
 
 

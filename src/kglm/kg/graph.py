@@ -30,7 +30,7 @@ from kglm.kg.compiled import open_compiled
 from kglm.kg.edits import FactEdit, NewEntity, plan
 from kglm.kg.ids import REVERSE
 from kglm.kg.journal import Change
-from kglm.kg.literals import is_literal, quantity_unit, render_literal
+from kglm.kg.literals import is_date, is_literal, quantity_unit, render_literal
 from kglm.kg.overlay import Edges, Overlay
 from kglm.kg.store import Found, Store
 
@@ -153,6 +153,14 @@ class KnowledgeGraph:
         unit = quantity_unit(self.id(number))
         units = self.unit_names(unit) if unit else ()
         return f"{names[0]} {units[0]}" if units else names[0]
+
+    def literal_nodes(self) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        """For all nodes at once: which are dates or quantities, and which are dates. The id's first letter tells."""
+        base, late = self.overlay.base, self.overlay.ids
+        first = base.id_bytes[base.id_offsets[:-1]]
+        date = np.concatenate([first == ord("T"), np.array([is_date(id) for id in late], np.bool_)])
+        literal = np.concatenate([first == ord("V"), np.array([is_literal(id) for id in late], np.bool_)])
+        return literal | date, date
 
     def search(self, text: str, limit: int = 20) -> list[Found]:
         """Entities by name, in the store."""

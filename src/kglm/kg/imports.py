@@ -127,6 +127,7 @@ def _import(staging: Staging, jobs: list[Source], workers: int, near: Iterable[s
         with Store.open(staging.target) as store:
             compile_store(store)
             counts = store.counts()
+        advance()
     return ImportReport(
         **counts, duplicates=duplicates, skipped=skipped, seconds=0.0, problems=problems, resumed=staging.resumed
     )

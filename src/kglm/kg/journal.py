@@ -53,10 +53,13 @@ class Pending:
 
     def __init__(self, store: Store, head: str, changes: Iterable[Change] = ()) -> None:
         self.facts = store.facts_of(head)
-        self._links = [(fact, q) for fact in self.facts for q in store.qualifiers_of(fact)]
+        self._links = store.links_of(head)
+        self.apply(change for change in changes if change.head == head)
+
+    def apply(self, changes: Iterable[Change]) -> None:
+        """Let further changes of this head happen."""
         for change in changes:
-            if change.head == head:
-                self._apply(change)
+            self._apply(change)
 
     def _apply(self, change: Change) -> None:
         fact = change.fact
@@ -82,7 +85,16 @@ class Pending:
         wanted = canonical_id(fact.tail)
         return [row for row in self.facts if row.relation == fact.relation and canonical_id(row.tail) == wanted]
 
-    def removal(self, fact: FactRow) -> list[Change]:
+    def remove(self, fact: FactRow) -> list[Change]:
+        """Take a fact away, in all its spellings; the changes that do it."""
+        removed: list[Change] = []
+        for form in self.forms_of(fact):
+            changes = self._removal(form)
+            self.apply(changes)
+            removed += changes
+        return removed
+
+    def _removal(self, fact: FactRow) -> list[Change]:
         """All that goes with a fact: its qualifiers, unless they belong to another statement too."""
         changes = [Change("unlink", *fact[:3], statement=statement.tail) for statement in self.statements_of(fact)]
         for qualifier in self.qualifiers_of(fact):

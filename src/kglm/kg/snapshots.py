@@ -5,8 +5,6 @@ A reader that has mapped the arrays of a directory keeps them when it is replace
 
 from __future__ import annotations
 
-import contextlib
-import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kglm.errors import DataError
-from kglm.files import atomic_directory, reading, write_json
+from kglm.files import atomic_directory, reading, remove_directory, write_json
 
 
 def publish(home: Path, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> Path:
@@ -33,7 +31,7 @@ def publish(home: Path, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[st
             np.save(temporary / f"{name}.npy", array, allow_pickle=False)
         write_json(temporary / "meta.json", meta)
     for number in older:
-        _remove(home / str(number))
+        remove_directory(home / str(number))
     return directory
 
 
@@ -58,17 +56,9 @@ def load_array(path: Path, remedy: str, *, mapped: bool) -> npt.NDArray[Any]:
 def discard(home: Path) -> None:
     """Remove all that was published, and what was left half done."""
     for number in reversed(_numbered(home)):
-        _remove(home / str(number))
+        remove_directory(home / str(number))
     shutil.rmtree(home, ignore_errors=True)
 
 
 def _numbered(home: Path) -> list[int]:
     return sorted(int(path.name) for path in home.iterdir() if path.name.isdigit()) if home.is_dir() else []
-
-
-def _remove(directory: Path) -> None:
-    """Take a directory away under its name at once: nobody finds half of it."""
-    grave = directory.with_name(f".{directory.name}.{os.getpid()}.gone")
-    with contextlib.suppress(OSError):
-        directory.rename(grave)
-        shutil.rmtree(grave, ignore_errors=True)

@@ -230,29 +230,17 @@ class Store:
         )
         return [FactRow(*row) for row in rows]
 
-    def qualifiers_of(self, fact: FactRow) -> list[FactRow]:
-        """The qualifier facts attached to a statement."""
+    def links_of(self, id: str) -> list[tuple[FactRow, FactRow]]:
+        """The (statement, qualifier) pairs of all statements with this head."""
         rows = self.rows(
-            "SELECT h.id, qr.id, qt.id, q.rank FROM entity h JOIN fact f ON f.head = h.number"
-            " JOIN relation r ON r.number = f.relation JOIN entity t ON t.number = f.tail"
+            "SELECT h.id, r.id, t.id, f.rank, h.id, qr.id, qt.id, q.rank FROM entity h JOIN fact f ON f.head = h.number"
             " JOIN qualifier x ON x.statement = f.number JOIN fact q ON q.number = x.fact"
+            " JOIN relation r ON r.number = f.relation JOIN entity t ON t.number = f.tail"
             " JOIN relation qr ON qr.number = q.relation JOIN entity qt ON qt.number = q.tail"
-            " WHERE h.id = ? AND r.id = ? AND t.id = ? ORDER BY qr.number, qt.number",
-            fact[:3],
+            " WHERE h.id = ? ORDER BY r.number, t.number, qr.number, qt.number",
+            (id,),
         )
-        return [FactRow(*row) for row in rows]
-
-    def statements_of(self, fact: FactRow) -> list[str]:
-        """The tails of the statements that `fact`, a qualifier, belongs to."""
-        rows = self.rows(
-            "SELECT st.id FROM entity h JOIN fact q ON q.head = h.number"
-            " JOIN relation r ON r.number = q.relation JOIN entity t ON t.number = q.tail"
-            " JOIN qualifier x ON x.fact = q.number JOIN fact s ON s.number = x.statement"
-            " JOIN entity st ON st.number = s.tail"
-            " WHERE h.id = ? AND r.id = ? AND t.id = ? ORDER BY st.number",
-            fact[:3],
-        )
-        return [row[0] for row in rows]
+        return [(FactRow(*row[:4]), FactRow(*row[4:])) for row in rows]
 
     def description(self, id: str) -> tuple[str | None, str | None]:
         """Description and Wikipedia title of an entity."""

@@ -12,9 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kglm.kg.arrays import IntArray, LongArray
+from kglm.kg.arrays import IntArray, LongArray, run_starts
 from kglm.kg.graph import KnowledgeGraph
-from kglm.kg.literals import is_date, is_literal
 
 DATE, QUANTITY, MEAN, FIRST_ENTITY = range(4)
 """The rows that are shared, and the first that is not."""
@@ -59,7 +58,7 @@ class Split(NamedTuple):
 
 def graph_triples(graph: KnowledgeGraph) -> GraphTriples:
     """All edges of a graph as it is now, edits included."""
-    literal, date = _literals(graph)
+    literal, date = graph.literal_nodes()
     offsets, relation, tail = _edges(graph)
     source = np.repeat(np.arange(len(graph), dtype=np.int32), np.diff(offsets))
     real = (relation > 1) & ~literal[source]
@@ -118,15 +117,6 @@ def _places(data: GraphTriples, triples: Triples) -> LongArray:
     return np.array(found, np.int64)
 
 
-def _literals(graph: KnowledgeGraph) -> tuple[BoolArray, BoolArray]:
-    """Which nodes are dates or quantities, and which are dates; told by the first letter of the id."""
-    base, late = graph.overlay.base, graph.overlay.ids
-    first = base.id_bytes[base.id_offsets[:-1]]
-    date = np.concatenate([first == ord("T"), np.array([is_date(id) for id in late], np.bool_)])
-    literal = np.concatenate([first == ord("V"), np.array([is_literal(id) for id in late], np.bool_)])
-    return literal | date, date
-
-
 def _edges(graph: KnowledgeGraph) -> tuple[LongArray, IntArray, IntArray]:
     base, overlay = graph.overlay.base, graph.overlay
     if overlay.touched or overlay.ids:
@@ -138,6 +128,5 @@ def _distinct(head: IntArray, relation: IntArray, tail: IntArray, literal: BoolA
     """Sorted by (head, relation, tail), each once: several dates of one head and relation have become one triple."""
     order = np.lexsort((tail, relation, head)) if literal.any() else np.arange(len(head))
     head, relation, tail = head[order], relation[order], tail[order]
-    keep = np.ones(len(head), np.bool_)
-    keep[1:] = (head[1:] != head[:-1]) | (relation[1:] != relation[:-1]) | (tail[1:] != tail[:-1])
+    keep = run_starts(head, relation, tail)
     return Triples(head[keep], relation[keep], tail[keep])

@@ -19,10 +19,11 @@ from kglm.kg.dates import Date
 from kglm.kg.ids import is_item_id, is_relation_id
 from kglm.kg.quantities import Quantity
 from kglm.kg.records import Batch, ImportOptions, Source, without_surrogates
+from kglm.kg.store import RANKS as RANK_NAMES
 
 NAMING_PROPERTIES = frozenset({"P1448", "P1449", "P1476", "P1477", "P1559", "P1635", "P1705", "P1813", "P2561"})
 """Properties whose text is a name: official, nick-, birth-, native and short names, titles."""
-RANKS = {"normal": 0, "preferred": 1}
+RANKS = {name: number for number, name in enumerate(RANK_NAMES)}
 
 
 class _Value(msgspec.Struct):

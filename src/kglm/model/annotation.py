@@ -17,6 +17,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from kglm.kg.arrays import run_starts
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.literals import is_literal
 from kglm.model.aliases import AliasTable
@@ -175,9 +176,7 @@ class AnnotationEncoder:
         edges = self.graph.edges_of(distinct)
         head = np.repeat(distinct, np.diff(edges.offsets))
         # tails of one (head, relation) stand together: the length of the run is n_{p,r}
-        new_run = np.ones(len(head), np.bool_)
-        new_run[1:] = (head[1:] != head[:-1]) | (edges.relation[1:] != edges.relation[:-1])
-        run = np.cumsum(new_run) - 1
+        run = np.cumsum(run_starts(head, edges.relation)) - 1
         size = np.bincount(run, minlength=1)
         wanted = np.flatnonzero(np.isin(edges.tail, distinct))
         reached: dict[int, list[tuple[int, int, int]]] = {}

@@ -14,14 +14,13 @@ from torch import Generator, Tensor, nn
 
 from kglm.model.annotation import Type
 from kglm.model.chunk import Chunk
-from kglm.model.encoder import State
 from kglm.model.latent import EntityTable
-from kglm.model.parts import ChunkModel, KglmConfig, Scores, assemble, build_parts, seeded
+from kglm.model.parts import KglmConfig, LatentModel, seeded
 from kglm.model.render import Renderer, real_slots
 from kglm.text.vocabulary import UNKNOWN_INDEX
 
 
-class Kglm(ChunkModel):
+class Kglm(LatentModel):
     """The generative model."""
 
     def __init__(
@@ -33,9 +32,7 @@ class Kglm(ChunkModel):
         *,
         generator: Generator,
     ) -> None:
-        super().__init__()
-        self.config = config
-        self.sizes, self.encoder, self.latent = build_parts(config, vocabulary_size, entities, relation_RD, generator)
+        super().__init__(config, vocabulary_size, entities, relation_RD, generator=generator)
         with seeded(generator):
             self.renderer = Renderer(*self.sizes[:2])
         self.word_bias_V = nn.Parameter(torch.zeros(vocabulary_size))
@@ -44,15 +41,7 @@ class Kglm(ChunkModel):
         """W h + b; W is the embedding."""
         return torch.nn.functional.linear(h_SH, self.encoder.embedding.weight, self.word_bias_V)
 
-    def forward(self, chunk: Chunk, state: State | None = None, *, generator: Generator | None = None) -> Scores:
-        """Score the chunk's words and annotation."""
-        output = self.encoder(chunk.words_BT, state, generator=generator, reset_B=chunk.reset_B)
-        h_x_FH, h_p_FD, h_r_FD = output.h_BTD.flatten(0, 1).split(self.sizes, -1)
-        latent = self.latent.score(h_x_FH, h_p_FD, h_r_FD, chunk)
-        word_F, unknown_F = self._words(h_x_FH, chunk)
-        return assemble(latent, word_F, unknown_F, chunk, self.encoder, output)
-
-    def _words(self, h_x_FH: Tensor, chunk: Chunk) -> tuple[Tensor, Tensor]:
+    def score_words(self, h_x_FH: Tensor, chunk: Chunk) -> tuple[Tensor, Tensor]:
         """log p(x_t | entity_t); the vocabulary softmax is computed once a position, plain or projected."""
         target_F = chunk.targets_BT.flatten()
         plain_F = (chunk.type_BT == Type.NONE).flatten() & chunk.real_BT.flatten()

@@ -112,11 +112,6 @@ class Latent(nn.Module):
         illegal[:, Type.CONTINUE] = ~continue_F
         return logits.masked_fill(illegal, -math.inf).log_softmax(-1)
 
-    def new_log_probs(self, h_MD: Tensor) -> Tensor:
-        """log p(e | new) for all real entities, given h_p + h_r."""
-        log_p_ME = self._new_logits(h_MD).log_softmax(-1)
-        return self._mixed(log_p_ME)
-
     def _new_logits(self, h_MD: Tensor) -> Tensor:
         logits_ME = h_MD @ self.real_ED.T
         return logits_ME + self.entity_bias_E if self.config.entity_bias else logits_ME

@@ -69,33 +69,46 @@ class ChunkModel(nn.Module):
         return scores
 
 
-class Parts(NamedTuple):
-    """h = [h_x ; h_p ; h_r] is cut into `sizes`."""
-
-    sizes: list[int]
-    encoder: Encoder
-    latent: Latent
-
-
-def build_parts(
-    config: KglmConfig, vocabulary_size: int, entities: EntityTable, relation_RD: Tensor, generator: Generator
-) -> Parts:
-    """An encoder and latent variables that fit each other and the entity vectors."""
-    entity_size = relation_RD.shape[1]
-    config.check(entity_size)
-    words = config.encoder.embedding
-    encoder = config.encoder.build(vocabulary_size, generator=generator)
-    with seeded(generator):
-        latent = Latent(config.latent, words, entities, relation_RD)
-    return Parts([words, entity_size, entity_size], encoder, latent)
-
-
 @contextmanager
 def seeded(generator: Generator) -> Iterator[None]:
     """Modules of torch.nn draw from the global generator: in here it follows from `generator`, and is then restored."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(torch.randint(1 << 62, (), generator=generator)))
         yield
+
+
+class LatentModel(ChunkModel):
+    """A model with the latent variables: an encoder, its h = [h_x ; h_p ; h_r] cut into `sizes`, and their heads."""
+
+    def __init__(
+        self,
+        config: KglmConfig,
+        vocabulary_size: int,
+        entities: EntityTable,
+        relation_RD: Tensor,
+        *,
+        generator: Generator,
+    ) -> None:
+        super().__init__()
+        words, entity_size = config.encoder.embedding, relation_RD.shape[1]
+        config.check(entity_size)
+        self.config = config
+        self.sizes = [words, entity_size, entity_size]
+        self.encoder = config.encoder.build(vocabulary_size, generator=generator)
+        with seeded(generator):
+            self.latent = Latent(config.latent, words, entities, relation_RD)
+
+    def forward(self, chunk: Chunk, state: State | None = None, *, generator: Generator | None = None) -> Scores:
+        """Score the chunk's annotation, and its words if the model generates them."""
+        output = self.encoder(chunk.words_BT, state, generator=generator, reset_B=chunk.reset_B)
+        h_x_FH, h_p_FD, h_r_FD = output.h_BTD.flatten(0, 1).split(self.sizes, -1)
+        latent = self.latent.score(h_x_FH, h_p_FD, h_r_FD, chunk)
+        word_F, unknown_F = self.score_words(h_x_FH, chunk)
+        return assemble(latent, word_F, unknown_F, chunk, self.encoder, output)
+
+    def score_words(self, h_x_FH: Tensor, chunk: Chunk) -> tuple[Tensor, Tensor]:
+        """log p(x_t | entity_t) at flat positions, and whether it was paid for as the unknown word."""
+        raise NotImplementedError
 
 
 def assemble(

@@ -49,10 +49,6 @@ class Mention:
         return Mention(start, end, self.id, self.source, self.relations, self.parents)
 
 
-def new_mention(start: int, end: int, id: str, source: str) -> Mention:
-    return Mention(start, end, id, source, (NEW,), (id,))
-
-
 @dataclass(slots=True)
 class Document:
     """A text in tokens: `@@START@@` first, `@@END@@` after every sentence."""

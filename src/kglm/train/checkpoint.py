@@ -6,6 +6,7 @@ RUN/model.safetensors   the best model so far, by validation
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,9 +27,15 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     """Write tensors under their names; the file appears whole or not at all."""
     temporary = path.with_name(f".{path.name}.tmp")
     with writing(path):
-        save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, temporary)
+        _write(temporary, tensors)
+        with temporary.open("rb") as written:
+            os.fsync(written.fileno())
         temporary.replace(path)
         sync_directory(path.parent)
+
+
+def _write(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, path)
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:
@@ -67,10 +74,7 @@ class StateDirectory:
         target = self.home / f"{step:08d}"
         with atomic_directory(target) as directory:
             for name, tensors in parts.items():
-                save_file(
-                    {key: tensor.detach().contiguous() for key, tensor in tensors.items()},
-                    directory / f"{name}.safetensors",
-                )
+                _write(directory / f"{name}.safetensors", tensors)
             write_json(directory / "state.json", {"format": FORMAT, "step": step, **values})
         write_json(self.home / "latest.json", {"directory": target.name})
         for old in self.home.iterdir():

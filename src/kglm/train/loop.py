@@ -30,7 +30,6 @@ from kglm.train.batches import Plan, epoch_plan
 from kglm.train.checkpoint import (
     StateDirectory,
     load_into,
-    load_tensors,
     optimiser_tensors,
     restore_optimiser,
     save_tensors,
@@ -232,11 +231,6 @@ class Trainer:
         self.best = math.inf if values["best"] is None else values["best"]
         self._totals = Totals(**values["totals"])
         return True
-
-    def load_best(self) -> None:
-        """The model of the best epoch."""
-        path = self.run / "model.safetensors"
-        load_into(self.model, load_tensors(path), path)
 
 
 def evaluate(

@@ -25,7 +25,6 @@ from kglm import __version__, config
 from kglm.errors import ConfigError, DataError, KglmError, VersionError
 from kglm.files import atomic_file, read_json, write_json
 from kglm.kg.graph import KnowledgeGraph
-from kglm.kg.literals import is_literal
 from kglm.kg.vectors import Vectors
 from kglm.model.aliases import AliasTable
 from kglm.model.annotation import AnnotationEncoder, EncodedDocument, MentionTypes
@@ -111,7 +110,7 @@ class Run:
     def _build(self) -> ChunkModel:
         vectors = Vectors.load(self.graph.store.path).for_graph(self.graph)
         numbers = np.arange(len(self.graph))
-        literal = np.fromiter((is_literal(self.graph.id(n)) for n in range(len(self.graph))), np.bool_, len(numbers))
+        literal, _ = self.graph.literal_nodes()
         table = EntityTable(
             torch.from_numpy(np.concatenate([vectors.entity_RD, vectors.late_LD])),
             torch.from_numpy(vectors.rows(numbers).astype(np.int64)),
