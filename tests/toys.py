@@ -18,11 +18,12 @@ from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import NEW
 from kglm.kg.literals import is_literal
 from kglm.model.aliases import AliasTable
-from kglm.model.annotation import AnnotationEncoder, Type, bucket, type_feature
+from kglm.model.annotation import AnnotationEncoder, Type, bucket, frequency_bucket, type_feature
 from kglm.model.chunk import ChunkBuilder, whole
 from kglm.model.encoder import EncoderConfig
+from kglm.model.entities import EntityTable, relation_words
 from kglm.model.kglm import Kglm
-from kglm.model.latent import EntityTable, LatentConfig
+from kglm.model.latent import LatentConfig
 from kglm.model.parts import KglmConfig, Scores
 from kglm.model.proposal import Proposal
 from kglm.text.document import END, START, Document, Mention
@@ -37,6 +38,8 @@ FACTS = (
     ("Q2", "P3", YEAR),
 )
 NAMES = {"Q1": ("Mario Land", "Mario"), "Q2": ("Game Boy",)}  # Q3 has no name at all
+INTRODUCTIONS = {"Q1": 3, "Q2": 1}
+"""In how many training documents they are introduced; Q3 in none."""
 SIZE = 3
 
 
@@ -82,19 +85,28 @@ def make_toy(
         mention_types=mention_types,
         parent_window=parent_window,  # type: ignore[arg-type]
     )
-    builder = ChunkBuilder(graph, aliases, parent_window=parent_window)
+    introductions = {graph.number(id): n for id, n in INTRODUCTIONS.items() if id in graph}
+    builder = ChunkBuilder(graph, aliases, parent_window=parent_window, introductions=introductions)
     generator = torch.Generator().manual_seed(seed)
     literal = torch.from_numpy(graph.literal_nodes()[0])
     vectors = torch.nn.functional.normalize(torch.randn(len(graph), SIZE, generator=generator), dim=-1)
-    table = EntityTable(vectors, torch.arange(len(graph)), (~literal).nonzero()[:, 0])
     relations = torch.randn(graph.relation_count, SIZE, generator=generator)
     relations[0] = 0
-    config = KglmConfig(EncoderConfig(embedding=4, hidden=5, layers=2, output=4 + 2 * SIZE), latent or LatentConfig())
-    model = Kglm(config, len(vocabulary), table, relations, generator=generator)
+    real = (~literal).nonzero()[:, 0]
+    table = EntityTable(
+        vectors,
+        torch.arange(len(graph)),
+        real,
+        torch.tensor([frequency_bucket(builder.introductions.get(node, 0)) for node in real.tolist()]),
+        relations,
+        relation_words(graph, vocabulary, lambda name: [name, "is"]),
+    )
+    config = KglmConfig(EncoderConfig(embedding=4, hidden=5, layers=2), latent or LatentConfig())
+    model = Kglm(config, len(vocabulary), table, generator=generator)
     for parameter in model.parameters():  # biases start at zero; here every term must matter
         parameter.data += 0.5 * torch.randn(parameter.shape, generator=generator)
     model.latent.relation_RD.data[0] = 0
-    proposal = Proposal(config, len(vocabulary), table, relations, generator=generator)
+    proposal = Proposal(config, len(vocabulary), table, generator=generator)
     return Toy(graph, vocabulary, aliases, encoder, builder, model.double().eval(), proposal.double().eval())
 
 
@@ -144,6 +156,25 @@ def word_probability(toy: Toy, h_x: Tensor, node: int, word: str) -> float:
     return mass / total
 
 
+def relation_vector(toy: Toy, relation: int) -> Tensor:
+    """v_r, with the words of its name."""
+    latent = toy.model.latent
+    vector = latent.relation_RD[relation]
+    words = [word for word in latent.relation_word_NL[relation // 2].tolist() if word]
+    if toy.model.config.latent.relation_text and words:
+        mean = sum(toy.model.encoder.embedding.weight[word] for word in words) / len(words)
+        vector = vector + mean @ latent.text_2HD[relation % 2]
+    return vector
+
+
+def entity_bias(toy: Toy, node: int, own: set[int]) -> float:
+    """b_e; `own` are the entities that the document introduces, if it is one of those that were counted."""
+    latent, config = toy.model.latent, toy.model.config.latent
+    bias = float(latent.entity_bias_E[latent.real_E.tolist().index(node)]) if config.entity_bias else 0.0
+    count = toy.builder.introductions.get(node, 0) - (node in own)
+    return bias + (float(latent.frequency[frequency_bucket(max(count, 0))]) if config.frequency_bias else 0.0)
+
+
 def path_probability(toy: Toy, h_p: Tensor, h_r: Tensor, last: dict[int, int], t: int, step: Step) -> float:
     """π(p) π(r | p) / n_{p,r}; `last` holds the candidates and when they were last mentioned."""
     latent, config, graph = toy.model.latent, toy.model.config.latent, toy.graph
@@ -160,16 +191,17 @@ def path_probability(toy: Toy, h_p: Tensor, h_r: Tensor, last: dict[int, int], t
         return 0.0
     relations, tails = graph.edges(step.parent)
     distinct = sorted(set(relations.tolist()))
-    weights = {r: math.exp(float(latent.relation_RD[r] @ h_r)) for r in distinct}
+    weights = {r: math.exp(float(relation_vector(toy, r) @ h_r)) for r in distinct}
     reached = [tail for r, tail in zip(relations.tolist(), tails.tolist(), strict=True) if r == step.relation]
     if step.node not in reached:
         return 0.0
     return scores[step.parent] / sum(scores.values()) * weights[step.relation] / sum(weights.values()) / len(reached)
 
 
-def enumerate_log_joint(toy: Toy, steps: list[Step]) -> float:
+def enumerate_log_joint(toy: Toy, steps: list[Step], *, counted: bool = False) -> float:
     """log p(x, z), word for word."""
     model, graph = toy.model, toy.graph
+    own = {step.node for step in steps if step.type == Type.NEW} if counted else set()
     words = torch.tensor([toy.vocabulary.encode([START, *(step.word for step in steps)])])
     with torch.no_grad():
         h_TD = model.encoder(words, None).h_BTD[0]
@@ -182,9 +214,8 @@ def enumerate_log_joint(toy: Toy, steps: list[Step]) -> float:
             )
             if step.type == Type.NEW:
                 logits = torch.tensor([
-                    float(model.latent.entity_vectors(torch.tensor(node)) @ (h_p + h_r))
-                    + (float(model.latent.entity_bias_E[k]) if model.config.latent.entity_bias else 0.0)
-                    for k, node in enumerate(model.latent.real_E.tolist())
+                    float(model.latent.entity_vectors(torch.tensor(node)) @ (h_p + h_r)) + entity_bias(toy, node, own)
+                    for node in model.latent.real_E.tolist()
                 ], dtype=torch.float64)  # fmt: skip
                 share = model.config.latent.uniform_share
                 chosen = model.latent.real_E.tolist().index(step.node)

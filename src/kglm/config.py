@@ -33,13 +33,17 @@ T = TypeVar("T")
 
 def load(cls: type[T], path: Path, overrides: Iterable[str] = ()) -> T:
     """Read `cls` from the TOML file `path`, then apply `a.b=c` overrides."""
+    return from_dict(cls, with_overrides(read(path), overrides), place=path)
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The nested values of a TOML file."""
     with reading(path):
         text = path.read_bytes()
     try:
-        values = tomllib.loads(text.decode())
+        return tomllib.loads(text.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"is not TOML ({error})", place=path) from error
-    return from_dict(cls, with_overrides(values, overrides), place=path)
 
 
 def save(config: object, path: Path) -> None:

@@ -22,11 +22,14 @@ class Advance(Protocol):
 
 
 @contextmanager
-def progress(title: str, total: float | None, unit: str, *, done: float = 0) -> Iterator[Advance]:
+def progress(title: str, total: float | None, unit: str, *, done: float = 0, shown: bool = True) -> Iterator[Advance]:
     """Show that `title` goes on: `total` units of work, `done` of them before a resume.
 
-    Goes to standard error, so that standard output stays the result.
+    Goes to standard error, so that standard output stays the result. Of several processes only one should show it.
     """
+    if not shown:
+        yield lambda _amount=1: None
+        return
     console = Console(stderr=True)
     if console.is_terminal:
         columns = (

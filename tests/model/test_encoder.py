@@ -11,7 +11,7 @@ from torch import Generator, Tensor, nn
 
 from kglm import config as settings
 from kglm.errors import ConfigError
-from kglm.model.encoder import Encoder, EncoderConfig, EncoderOutput, LayerState, detach_state, locked_dropout
+from kglm.model.encoder import Encoder, EncoderConfig, EncoderOutput, LayerState, Share, detach_state, locked_dropout
 
 WORDS = 30
 SMALL = EncoderConfig(embedding=8, hidden=12, layers=3, output=10)
@@ -294,7 +294,7 @@ class TestGradients:
             arguments = (words_BT, (LayerState(h_0, c_0), LayerState(h_1, c_1)), seeded(1))
             parameters = dict(zip(names, tensors, strict=False))
             output = torch.func.functional_call(encoder, parameters, arguments)
-            return output.h_BTD, encoder.regularisation(output)
+            return output.h_BTD, encoder.regularisation(output).mean()
 
         assert torch.autograd.gradcheck(loss, (*weights, *start))
 
@@ -305,7 +305,7 @@ class TestGradients:
             encoder = make(training=True).to(dtype)
             state = encoder(words(4, 6, seed=2), None, seeded(7)).state
             output = encoder(words(4, 6), state, seeded(8), torch.tensor([True, False, False, False]))
-            (output.h_BTD.square().sum() + encoder.regularisation(output)).backward()
+            (output.h_BTD.square().sum() + encoder.regularisation(output).mean()).backward()
             gradients.append([tensor.grad.double() for tensor in encoder.parameters()])
         for single, double in zip(*gradients, strict=True):
             assert torch.allclose(single, double, rtol=1e-3, atol=1e-5)
@@ -331,35 +331,35 @@ class TestRegularisation:
         raw = torch.tensor([[[1.0, 0.0], [2.0, 3.0], [7.0, 7.0]], [[5.0, 5.0], [7.0, 7.0], [7.0, 7.0]]])
         real = torch.tensor([[True, True, False], [True, False, False]])
         # activation: (1 + 4 + 9 + 0 + 1 + 1) / 6; temporal: the one real pair, (1 + 9) / 2
-        value = encoder.regularisation(EncoderOutput(h, raw, ()), real)
+        value = encoder.regularisation(EncoderOutput(h, raw, ()), real).mean()
         assert value.item() == pytest.approx(2 * 16 / 6 + 3 * 10 / 2)
-        everything = encoder.regularisation(EncoderOutput(h, raw, ()))
+        everything = encoder.regularisation(EncoderOutput(h, raw, ())).mean()
         assert everything.item() == pytest.approx(2 * h.square().mean().item() + 3 * raw.diff(dim=1).square().mean())
 
     def test_nothing_real_and_single_words_are_no_division_by_zero(self) -> None:
         encoder = make(PLAIN, training=True)
         output = encoder(words(2, 3))
-        value = encoder.regularisation(output, torch.zeros(2, 3, dtype=torch.bool))
+        value = encoder.regularisation(output, torch.zeros(2, 3, dtype=torch.bool)).mean()
         value.backward()
         assert value == 0
         assert all(tensor.grad.eq(0).all() for tensor in encoder.parameters())
         one = encoder(words(2, 1))
-        assert encoder.regularisation(one).item() == pytest.approx(2 * one.h_BTD.square().mean().item())
+        assert encoder.regularisation(one).mean().item() == pytest.approx(2 * one.h_BTD.square().mean().item())
 
     def test_padding_that_is_not_a_number_does_not_matter(self) -> None:
         encoder = make(PLAIN, training=True)
         h = torch.tensor([[[1.0], [torch.nan]]], requires_grad=True)
-        value = encoder.regularisation(EncoderOutput(h, h, ()), torch.tensor([[True, False]]))
+        value = encoder.regularisation(EncoderOutput(h, h, ()), torch.tensor([[True, False]])).mean()
         assert value.item() == 2
 
     def test_is_no_part_of_evaluation(self) -> None:
         encoder = make()
-        assert encoder.regularisation(encoder(words(2, 3))) == 0
+        assert encoder.regularisation(encoder(words(2, 3))).mean() == 0
 
     def test_zero_weights_give_zero(self) -> None:
         off = dataclasses.replace(PLAIN, activation_regularisation=0, temporal_regularisation=0)
         encoder = make(off, training=True)
-        assert encoder.regularisation(encoder(words(2, 3))) == 0
+        assert encoder.regularisation(encoder(words(2, 3))).mean() == 0
 
 
 class TestWeights:
@@ -393,7 +393,7 @@ class TestWeights:
         assert len(list(nn.ModuleList([encoder, decoder]).parameters())) == len(list(encoder.parameters())) + 1
 
     def test_layers_of_the_paper(self) -> None:
-        shapes = [tuple(layer.weight_ih.shape) for layer in make(EncoderConfig(hidden=115)).layers]
+        shapes = [tuple(layer.weight_ih.shape) for layer in make(EncoderConfig(hidden=115, output=912)).layers]
         assert shapes == [(460, 400), (460, 115), (3648, 115)]
         assert make(dataclasses.replace(SMALL, layers=1)).layers[0].weight_ih.shape == (40, 8)
 
@@ -426,4 +426,18 @@ class TestConfig:
     def test_round_trip_and_descriptions(self) -> None:
         assert settings.from_dict(EncoderConfig, settings.to_dict(SMALL)) == SMALL
         assert set(settings.describe(EncoderConfig)) == {field.name for field in dataclasses.fields(EncoderConfig)}
-        assert EncoderConfig().output == 400 + 2 * 256
+
+    def test_without_a_size_the_output_is_that_of_the_words(self) -> None:
+        assert make(dataclasses.replace(SMALL, output=0)).sizes[-1] == SMALL.embedding
+
+
+def test_a_share_of_the_rows_has_the_masks_it_would_have_among_all() -> None:
+    """So the number of processes that share a batch does not change what is trained."""
+    encoder, text = make(training=True), words(5, 4)
+    generator = seeded(3)
+    whole = encoder(text, None, generator)
+    for rows in ([0, 2, 4], [1, 3], [3]):
+        own = seeded(3)
+        part = encoder(text[rows], None, own, share=Share(torch.tensor(rows), 5))
+        torch.testing.assert_close(part.h_BTD, whole.h_BTD[rows])
+        assert torch.equal(own.get_state(), generator.get_state())

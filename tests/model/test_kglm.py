@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,31 @@ def test_the_joint_is_that_of_the_formulas(tmp_path: Path, name: str) -> None:
     fast = toy.log_joint(*(annotated(toy, steps) for steps in texts))
     for steps, value in zip(texts, fast, strict=True):
         assert value == pytest.approx(enumerate_log_joint(toy, steps), rel=1e-9)
+
+
+def test_a_counted_document_does_not_count_for_itself(tmp_path: Path) -> None:
+    """Introductions of training documents are left out of their own frequencies, in the sum over entities too."""
+    toy = make_toy(tmp_path, latent=ANNOTATED)
+    texts = random_texts(toy, 6, 60)
+    encoded = [toy.encoder.encode(annotated(toy, steps)) for steps in texts]
+    for document in encoded:
+        document.counted = True
+    with torch.no_grad():
+        fast = toy.model.score(toy.builder.build([whole(document) for document in encoded])).total_BT.sum(1)
+    slow = [enumerate_log_joint(toy, steps, counted=True) for steps in texts]
+    assert fast.tolist() == pytest.approx(slow, rel=1e-9)
+    differ = [abs(a - enumerate_log_joint(toy, steps)) > 1e-3 for a, steps in zip(slow, texts, strict=True)]
+    assert sum(differ) > 20
+
+
+def test_each_refinement_changes_something(tmp_path: Path) -> None:
+    """A switch that does nothing would make the ablation a table of noise."""
+    whole_ = make_toy(tmp_path / "all", latent=ANNOTATED)
+    texts = [annotated(whole_, steps) for steps in random_texts(whole_, 6, 30)]
+    best = whole_.log_joint(*texts)
+    for name in ("type_features", "recency_bias", "subject_bias", "entity_bias", "frequency_bias", "relation_text"):
+        toy = make_toy(tmp_path / name, latent=replace(ANNOTATED, **{name: False}))
+        assert toy.log_joint(*texts) != pytest.approx(best, rel=1e-6), name
 
 
 @pytest.mark.parametrize("name", ["refined", "paper"])
@@ -265,7 +291,7 @@ class TestTraining:
         optimiser = torch.optim.Adam(toy.model.parameters(), 0.1)
         chunk = toy.builder.build([whole(toy.encoder.encode(annotated(toy, random_texts(toy, 6, 1)[0])))])
         scores = toy.model(chunk, generator=torch.Generator().manual_seed(0))
-        (scores.regularisation - scores.total_BT.sum()).backward()
+        (scores.regularisation.mean() - scores.total_BT.sum()).backward()
         optimiser.step()
         assert torch.equal(toy.model.latent.vector_XD, before)
 
@@ -283,7 +309,7 @@ class TestTraining:
 
 def test_sizes_must_fit(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"encoder\.output is 9, but"):
-        KglmConfig(EncoderConfig(embedding=4, hidden=5, layers=2, output=9)).check(3)
+        KglmConfig(EncoderConfig(embedding=4, hidden=5, layers=2, output=9)).sized(3)
 
 
 def test_the_toy_has_what_the_tests_need(tmp_path: Path) -> None:

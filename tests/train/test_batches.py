@@ -5,14 +5,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kglm.errors import ConfigError
 from kglm.model.annotation import EncodedDocument
+from kglm.model.encoder import LayerState
 from kglm.text.document import START, Document, read_documents
 from kglm.text.repair import repair
-from kglm.train.batches import Plan, epoch_plan
+from kglm.train.batches import Carried, Plan, epoch_plan
 from toys import make_toy
 
 
@@ -29,6 +31,8 @@ def encoded(title: str, length: int) -> EncodedDocument:
         empty,
         {},
         [],
+        [],
+        [],
         [],  # type: ignore[arg-type]
     )
 
@@ -39,12 +43,11 @@ def test_every_target_is_seen_exactly_once(lengths: list[int], rows: int, length
     plan = epoch_plan(documents, rows=rows, length=length, seed=1, epoch=epoch)
     seen: Counter[tuple[str, int]] = Counter()
     chunks = list(plan)
-    for pieces in chunks:
-        assert len(pieces) == rows
-        for piece in pieces:
-            if piece.document is not None:
-                assert 0 < piece.end - piece.start <= length
-                seen.update((piece.document.title, t) for t in range(piece.start, piece.end))
+    for lines in chunks:
+        assert 0 < len(lines) <= rows
+        for _, piece in lines:
+            assert piece.document is not None and 0 < piece.end - piece.start <= length
+            seen.update((piece.document.title, t) for t in range(piece.start, piece.end))
     assert seen == {(document.title, t): 1 for document in documents for t in range(len(document))}
     assert len(chunks) == len(plan) and plan.targets == sum(lengths)
 
@@ -52,13 +55,23 @@ def test_every_target_is_seen_exactly_once(lengths: list[int], rows: int, length
 @given(st.lists(st.integers(1, 30), max_size=12), st.integers(1, 5), st.integers(1, 9))
 def test_a_row_reads_each_document_in_order_without_a_gap(lengths: list[int], rows: int, length: int) -> None:
     expected: dict[int, tuple[str, int]] = {}
-    for pieces in Plan([encoded(str(k), size) for k, size in enumerate(lengths)], rows=rows, length=length):
-        for row, piece in enumerate(pieces):
-            if piece.document is None:
-                continue
+    before = list(range(rows))
+    for lines in Plan([encoded(str(k), size) for k, size in enumerate(lengths)], rows=rows, length=length):
+        assert [line.row for line in lines] == [row for row in before if row in {line.row for line in lines}]
+        before = [line.row for line in lines]
+        for row, piece in lines:
+            assert piece.document is not None
             if piece.start:
                 assert expected[row] == (piece.document.title, piece.start)
             expected[row] = (piece.document.title, piece.end)
+
+
+def test_the_state_of_rows_that_go_on() -> None:
+    state = (LayerState(torch.tensor([[1.0], [2.0], [3.0]]), torch.zeros(3, 1)),)
+    carried = Carried([0, 2, 5], state)
+    assert carried.state_of([0, 2, 5]) is state and carried.state_of([]) is None
+    [layer] = carried.state_of([0, 5]) or ()
+    assert layer.h_BH.tolist() == [[1.0], [3.0]]
 
 
 def test_epochs_are_shuffled_and_repeatable() -> None:
@@ -66,7 +79,7 @@ def test_epochs_are_shuffled_and_repeatable() -> None:
 
     def order(seed: int, epoch: int) -> list[str]:
         plan = epoch_plan(documents, rows=1, length=9, seed=seed, epoch=epoch)
-        return [piece.document.title for pieces in plan for piece in pieces if piece.document is not None]
+        return [line.piece.document.title for lines in plan for line in lines if line.piece.document is not None]
 
     assert order(1, 0) == order(1, 0)
     assert len({tuple(order(seed, epoch)) for seed in (1, 2) for epoch in (0, 1, 2)}) == 6
@@ -85,5 +98,5 @@ def test_the_real_validation_split_is_read_whole(shared_data: Path, tmp_path: Pa
         for document in read_documents(shared_data / "lw2" / "valid.jsonl.gz")
     ]
     plan = Plan(documents, rows=60, length=70)
-    assert sum(piece.end - piece.start for pieces in plan for piece in pieces) == plan.targets == 216_016
+    assert sum(piece.end - piece.start for lines in plan for _, piece in lines) == plan.targets == 216_016
     assert all(document.surface[0] == START for document in documents)

@@ -9,36 +9,20 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file
 
 from kglm.errors import ConfigError, DataError, KglmError, VersionError
 from kglm.train.checkpoint import load_into, load_tensors, save_tensors
-from kglm.train.loop import TrainConfig, Trainer, evaluate
-from toys import make_toy, random_documents
-
-CONFIG = TrainConfig(rows=3, length=4, epochs=3, learning_rate=0.01, seed=7)
-
-
-def trainer(home: Path, config: TrainConfig = CONFIG, *, proposal: bool = False) -> Trainer:
-    toy = make_toy(home / "toy")
-    texts = [toy.encoder.encode(document) for document in random_documents(toy, 12, seed=3)]
-    model = toy.proposal if proposal else toy.model
-    return Trainer(model, toy.builder, texts[:9], texts[9:], config, home / "run")
-
-
-def run_files(home: Path) -> tuple[dict[str, torch.Tensor], str]:
-    return load_file(home / "run" / "model.safetensors"), (home / "run" / "metrics.jsonl").read_text()
-
-
-def same(left: dict[str, torch.Tensor], right: dict[str, torch.Tensor]) -> bool:
-    return left.keys() == right.keys() and all(torch.equal(left[name], right[name]) for name in left)
+from kglm.train.loop import TrainConfig, Trainer
+from kglm.train.totals import COMPONENTS, evaluate
+from toys import make_toy
+from trainers import CONFIG, TESTS, run_files, same, trainer
 
 
 @pytest.mark.parametrize("proposal", [False, True], ids=["model", "proposal"])
 def test_it_learns(tmp_path: Path, proposal: bool) -> None:
     metrics = trainer(tmp_path, TrainConfig(rows=3, length=4, epochs=12, learning_rate=0.02), proposal=proposal).fit()
     assert metrics[-1]["train"]["nats"] < 0.95 * metrics[0]["train"]["nats"]
-    assert metrics[0]["train"].keys() == {"nats", "type", "entity", "word"}
+    assert metrics[0]["train"].keys() == {"nats", *COMPONENTS}
 
 
 def test_the_same_seed_gives_the_same_run_and_another_does_not(tmp_path: Path) -> None:
@@ -63,10 +47,10 @@ def test_resumed_is_never_interrupted(tmp_path: Path, steps: int) -> None:
 KILLED = """
 import sys
 from pathlib import Path
-sys.path[:0] = [{tests!r}, {train!r}]
-import test_loop
-made = test_loop.trainer(Path(sys.argv[1]), test_loop.TrainConfig(
-    rows=3, length=4, epochs=3, learning_rate=0.01, seed=7, checkpoint_minutes=1e-9))
+from dataclasses import replace
+sys.path.insert(0, {tests!r})
+from trainers import CONFIG, trainer
+made = trainer(Path(sys.argv[1]), replace(CONFIG, checkpoint_minutes=1e-9))
 made.resume()
 print("start", flush=True)
 made.fit()
@@ -74,8 +58,7 @@ made.fit()
 
 
 def test_killed_and_resumed_is_never_killed(tmp_path: Path) -> None:
-    here = Path(__file__).parent
-    script = KILLED.format(tests=str(here.parent), train=str(here))
+    script = KILLED.format(tests=str(TESTS))
     trainer(tmp_path / "whole").fit()
     home = tmp_path / "killed"
     for delay in (0.15, 0.4, 0.3, None):

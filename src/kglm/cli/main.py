@@ -55,6 +55,8 @@ def options(
 
 def main() -> None:
     """Entry point of the command."""
+    # threads of one process that wait for each other by spinning can make small work many times slower
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     given = sys.argv[1:] or ["--help"]
     arguments = [argument for argument in given if argument != "--debug"]
     debug = len(arguments) < len(given) or bool(os.environ.get("KGLM_DEBUG"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -11,34 +12,42 @@ from kglm.cli.output import Json, print_json, print_table
 
 
 def train(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="kglm or proposal.")],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="kglm, proposal or awd-lstm.")],
     data: Annotated[list[Path], typer.Option("--data", metavar="DOCS", help="Linked documents to train on.")],
     valid: Annotated[list[Path], typer.Option("--valid", metavar="DOCS", help="Linked documents to validate on.")],
     kg: Annotated[Path, typer.Option("--kg", metavar="KG", help="The graph, with vectors (kglm kg embed).")],
     to: Annotated[Path, typer.Option("--to", metavar="RUN", help="Directory of the run.")],
     config: Annotated[
-        str | None, typer.Option("--config", help="A TOML file, or the name of one that is shipped: paper, tiny.")
+        str | None,
+        typer.Option("--config", help="A TOML file, or one that is shipped: paper, small, tiny."),
+    ] = None,
+    preset: Annotated[
+        str | None, typer.Option("--preset", help="Options of the latent variables: best, or as in the paper.")
     ] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", metavar="a.b=c", help="Override a setting.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped or killed.")] = False,
     json: Json = False,
 ) -> None:
     """Train a model. Ctrl-C saves; --resume goes on exactly where it was."""
-    from kglm.train.run import load_config
     from kglm.train.run import train as run_training
+    from kglm.train.settings import load_config
+    from kglm.train.totals import COMPONENTS
 
-    metrics = run_training(load_config(config, model, set_ or ()), data, valid, kg, to, resume=resume)
+    settings = load_config(config, model, set_ or (), preset=preset)
+    metrics = run_training(settings, data, valid, kg, to, resume=resume)
+    if os.environ.get("RANK", "0") != "0":  # of the processes of torchrun, one speaks
+        return
     if json:
         print_json({"run": str(to), "metrics": metrics})
         return
-    columns = ("nats", "type", "entity", "word")
+    columns = ("nats", *COMPONENTS)
     rows = [
         (record["epoch"], record["step"], record["train"]["nats"], *(record["valid"][name] for name in columns))
         for record in metrics
     ]
     print_table(
         f"{to}: nats a word by annotated joint likelihood",
-        ("epoch", "step", "train", "valid", "type", "entity", "word"),
+        ("epoch", "step", "train", "valid", *(name.replace("_", " | ") for name in COMPONENTS)),
         rows,
-        right=range(7),
+        right=range(4 + len(COMPONENTS)),
     )

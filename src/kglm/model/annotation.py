@@ -56,8 +56,8 @@ class Start:
     target: int
     type: Type
     node: int
-    last_K: Ints
-    """For each entity mentioned before, the last target that was a word of it; -1 for the others."""
+    known: int
+    """How many entities were mentioned before."""
     paths: list[Path]
 
 
@@ -82,6 +82,12 @@ class EncodedDocument:
     entities: list[int]
     """The nodes mentioned, in order of first mention; literals are not among them: they are never parents."""
     starts: list[Start]
+    spoken: list[tuple[int, int]]
+    """(target, place in `entities`) of every word of a mention, in order: who was mentioned when."""
+    introduced: list[int]
+    """The nodes that the annotation calls new, each once."""
+    counted: bool = False
+    """Whether these introductions are among those that the model's frequencies count: true of training documents."""
     counts: Counter[str] = field(default_factory=Counter)
     """What could not be used: mentions of entities that the graph does not hold, or that no fact explains."""
 
@@ -98,6 +104,11 @@ FEATURES = 4 + len(DISTANCES) + 2
 def bucket(distance: int) -> int:
     """Log-bucket of a distance of at least 1."""
     return int(np.searchsorted(DISTANCES, distance))
+
+
+def frequency_bucket(count: int) -> int:
+    """Log-bucket of a count; 0 has one of its own."""
+    return 1 + bucket(count) if count else 0
 
 
 def type_feature(inside: bool, goes_on: bool, ends: bool, since: int | None) -> int:
@@ -140,6 +151,8 @@ class AnnotationEncoder:
             {},
             [],
             [],
+            [],
+            [],
         )
         mentions = self._known_mentions(document, result.counts)
         reached = self._reached([node for _, node in mentions])
@@ -148,6 +161,7 @@ class AnnotationEncoder:
         for mention, node in mentions:
             self._add_mention(result, mention, node, columns, last, reached)
         result.entities = list(columns)
+        result.introduced = list(dict.fromkeys(start.node for start in result.starts if start.type == Type.NEW))
         if self.mention_types == "continue":
             result.continue_T[1:] = result.node_T[:-1] >= 0
         self._add_state(result)
@@ -210,7 +224,7 @@ class AnnotationEncoder:
                 if kind == Type.RELATED and not any(path.listed for path in paths):
                     result.counts["unexplained"] += 1
                 result.type_T[target] = kind
-                result.starts.append(Start(target, kind, node, np.array(last, np.int64), paths))
+                result.starts.append(Start(target, kind, node, len(last), paths))
             else:
                 result.type_T[target] = Type.CONTINUE
             if not is_literal(self.graph.id(node)):
@@ -218,6 +232,7 @@ class AnnotationEncoder:
                     columns[node] = len(columns)
                     last.append(target)
                 last[columns[node]] = target
+                result.spoken.append((target, columns[node]))
 
     def _in_window(self, last: int, target: int) -> bool:
         return self.parent_window is None or target - last <= self.parent_window

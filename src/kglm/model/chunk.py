@@ -2,7 +2,8 @@
 
 Legend: B rows, T targets a row, F = B·T flat positions (row · T + t), S words inside mentions, U distinct entities,
 A aliases of L words, J = A·L alias slots, M mention starts, K candidate parents (padded), W ways (paths), G groups: the
-distinct (start, parent) pairs of the ways, Q members: the distinct relations of each group's parent, end to end.
+distinct (start, parent) pairs of the ways, Q members: the distinct relations of each group's parent, end to end; O
+introductions of entities by the document itself.
 
 Documents are cut into contiguous chunks; what the annotation needs of the past (which entities were mentioned, when) is
 in the encoded document, so a chunk can start anywhere. Only the recurrent state has to be carried.
@@ -10,9 +11,10 @@ in the encoded document, so a chunk can start anywhere. Only the recurrent state
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -20,7 +22,8 @@ from torch import Tensor
 
 from kglm.kg.graph import KnowledgeGraph
 from kglm.model.aliases import AliasTable
-from kglm.model.annotation import DISTANCES, EncodedDocument, Ints, Start, bucket
+from kglm.model.annotation import DISTANCES, EncodedDocument, Ints, Start, Type, frequency_bucket
+from kglm.model.encoder import Share
 from kglm.text.vocabulary import PADDING_INDEX
 
 BUCKETS = len(DISTANCES) + 1
@@ -79,16 +82,45 @@ class Chunk:
     member_group_Q: Tensor
     member_relation_Q: Tensor
 
+    own_start_O: Tensor
+    """For starts in training documents, the entities whose frequency falls into another bucket"""
+    own_node_O: Tensor
+    own_frequency_O: Tensor
+    """when the document itself is not counted: this one."""
+
+    share: Share | None = None
+    """Which rows of a larger batch these are, if they are not all."""
+
     @property
     def targets(self) -> int:
         return int(self.real_BT.sum())
+
+    @property
+    def mention_BT(self) -> Tensor:
+        """Whether the target is a word of a mention."""
+        return self.type_BT != int(Type.NONE)
+
+    def to(self, device: torch.device) -> Chunk:
+        """The same chunk on another device."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        moved: dict[str, Any] = {name: value.to(device) for name, value in values.items() if isinstance(value, Tensor)}
+        return replace(self, **moved)
 
 
 class ChunkBuilder:
     """Puts pieces of documents together, for one graph."""
 
-    def __init__(self, graph: KnowledgeGraph, aliases: AliasTable, *, parent_window: int | None = None) -> None:
+    def __init__(
+        self,
+        graph: KnowledgeGraph,
+        aliases: AliasTable,
+        *,
+        parent_window: int | None = None,
+        introductions: Mapping[int, int] | None = None,
+    ) -> None:
+        """`introductions`: in how many training documents each node is introduced; those of no node are 0."""
         self._graph = graph
+        self.introductions = introductions or {}
         self._aliases = aliases
         self.parent_window = parent_window
         self._relations: dict[int, Ints] = {}
@@ -99,7 +131,7 @@ class ChunkBuilder:
         `ahead` = 1 gives inputs that include the target itself: for a model that labels words instead of
         generating them.
         """
-        rows, width = len(pieces), max((piece.end - piece.start for piece in pieces), default=0)
+        rows, width = len(pieces), max((piece.end - piece.start for piece in pieces), default=1) or 1
         grid = {
             name: np.full((rows, width), fill, np.int64)
             for name, fill in (("words", PADDING_INDEX), ("targets", PADDING_INDEX), ("type", 0), ("feature", 0))
@@ -142,6 +174,14 @@ class ChunkBuilder:
             found = self._relations[node] = np.unique(self._graph.edges(node).relation).astype(np.int64)
         return found
 
+    def without_own(self, document: EncodedDocument) -> list[tuple[int, int]]:
+        """(node, frequency) of what a training document introduces and would be rarer without it, by buckets."""
+        if not document.counted:
+            return []
+        counts = [(node, self.introductions.get(node, 0)) for node in document.introduced]
+        fewer = [(node, frequency_bucket(max(count - 1, 0)), frequency_bucket(count)) for node, count in counts]
+        return [(node, without) for node, without, known in fewer if without != known]
+
 
 class _Mentions:
     """Words inside mentions; each distinct entity is encoded once."""
@@ -159,7 +199,7 @@ class _Mentions:
         self._position.append(position)
         self._entity.append(self._nodes.setdefault(node, len(self._nodes)))
 
-    def tensors(self) -> dict[str, Tensor]:
+    def tensors(self) -> dict[str, Any]:
         match_SJ = torch.zeros(len(self._position), self._aliases.slots, dtype=torch.bool)
         if self._match:
             match_SJ[tuple(torch.tensor(self._match).T)] = True
@@ -184,27 +224,30 @@ class _Starts:
     def add(self, position: int, document: EncodedDocument, start: Start) -> None:
         self._rows.append((position, document, start))
 
-    def tensors(self) -> dict[str, Tensor]:
+    def tensors(self) -> dict[str, Any]:
         count = len(self._rows)
-        width = max((len(start.last_K) for _, _, start in self._rows), default=0)
+        width = max((start.known for _, _, start in self._rows), default=0)
         parent_MK = np.full((count, width), -1, np.int64)
         bucket_MK = np.zeros((count, width), np.int64)
         subject_MK = np.zeros((count, width), np.bool_)
         ways: list[tuple[int, int, float, bool]] = []
         groups: dict[tuple[int, int], int] = {}
         members: list[Ints] = []
+        own: list[tuple[int, int, int]] = []
+        past = _Past()
         for m, (_, document, start) in enumerate(self._rows):
-            known, distance_K = len(start.last_K), start.target - start.last_K
+            known, distance_K = start.known, start.target - past.last_words(document, start)
             parent_MK[m, :known] = document.entities[:known]
             if self._builder.parent_window is not None:
                 parent_MK[m, :known][distance_K > self._builder.parent_window] = -1
-            bucket_MK[m, :known] = [bucket(distance) for distance in distance_K.tolist()]
+            bucket_MK[m, :known] = np.searchsorted(DISTANCES, distance_K)
             subject_MK[m, :1] = known > 0
             for path in start.paths:
                 group = groups.setdefault((m, path.parent), len(groups))
                 if group == len(members):
                     members.append(self._builder.relations_of(document.entities[path.parent]))
                 ways.append((group, path.relation, float(np.log(path.tails)), path.listed))
+            own += [(m, node, frequency) for node, frequency in self._builder.without_own(document)]
         columns = list(zip(*ways, strict=True)) if ways else [(), (), (), ()]
         return {
             "start_position_M": _longs([position for position, _, _ in self._rows]),
@@ -221,7 +264,29 @@ class _Starts:
             "group_parent_G": _longs([parent for _, parent in groups]),
             "member_group_Q": torch.repeat_interleave(_longs([len(relations) for relations in members])),
             "member_relation_Q": torch.from_numpy(np.concatenate([np.zeros(0, np.int64), *members])),
+            "own_start_O": _longs([m for m, _, _ in own]),
+            "own_node_O": _longs([node for _, node, _ in own]),
+            "own_frequency_O": _longs([frequency for _, _, frequency in own]),
         }
+
+
+class _Past:
+    """When each entity of a document was last mentioned; starts must come in order, document by document."""
+
+    def __init__(self) -> None:
+        self._document: EncodedDocument | None = None
+        self._target = self._read = 0
+
+    def last_words(self, document: EncodedDocument, start: Start) -> Ints:
+        """For each entity mentioned before the start, the last target that was a word of it."""
+        if document is not self._document or start.target < self._target:
+            self._document, self._read = document, 0
+            self._last = np.full(len(document.entities), -1, np.int64)
+        until = bisect_left(document.spoken, (start.target, -1), self._read)
+        for target, column in document.spoken[self._read : until]:
+            self._last[column] = target
+        self._read, self._target = until, start.target
+        return self._last[: start.known]
 
 
 def _longs(values: Sequence[int]) -> Tensor:

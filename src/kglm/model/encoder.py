@@ -4,7 +4,7 @@ encoder = EncoderConfig().build(vocabulary_size, generator=torch.Generator().man
 state = None
 for words_BT, reset_B in chunks:
     output = encoder(words_BT, state, generator=generator, reset_B=reset_B)
-    loss = ... + encoder.regularisation(output, real_BT)
+    loss = ... + encoder.regularisation(output, real_BT).mean()
     state = detach_state(output.state)
 
 The model is that of Merity, Keskar and Socher (2018), "Regularizing and optimizing LSTM language models": stacked LSTMs
@@ -50,8 +50,8 @@ class EncoderConfig:
     """Size of the LSTM layers below the last."""
     layers: int = 3
     """Number of LSTM layers."""
-    output: int = 912
-    """Size of the last layer: h_t = [h_x ; h_p ; h_r] of 400 + 256 + 256 for KGLM, 400 for a plain language model."""
+    output: int = 0
+    """Size of the last layer; 0 is what the model needs: [h_x ; h_p ; h_r] for KGLM, else that of the embedding."""
     output_dropout: float = 0.4
     """Locked dropout of the last layer's output."""
     hidden_dropout: float = 0.3
@@ -76,7 +76,7 @@ class EncoderConfig:
             elif name.endswith("regularisation"):
                 if not 0 <= value < float("inf"):
                     raise ConfigError(f"{name} = {value}", remedy="a weight in the loss is finite and at least 0")
-            elif value < 1:
+            elif value < (name != "output"):
                 raise ConfigError(f"{name} = {value}", remedy="a size is at least 1")
 
     def build(self, vocabulary_size: int, *, generator: Generator) -> Encoder:
@@ -106,6 +106,32 @@ class EncoderOutput(NamedTuple):
     """After the chunk's last column. Gradients reach through it until `detach_state`."""
 
 
+class Regularisation(NamedTuple):
+    """α and β terms of the training loss as sums, with what they are to be divided by.
+
+    They are sums because a chunk may be a part of a batch that several processes share: the means are over all of it.
+    """
+
+    activation: Tensor
+    """α Σ_t mean(h_t²) over features, over the real positions, after output dropout."""
+    temporal: Tensor
+    """β Σ_t mean((h_t − h_{t−1})²), over pairs of neighbours that both are real, before output dropout."""
+    positions: int
+    pairs: int
+
+    def mean(self, positions: int | None = None, pairs: int | None = None) -> Tensor:
+        """α mean(h_t²) + β mean((h_t − h_{t−1})²), over so many positions and pairs if they are more than our own."""
+        positions, pairs = positions or self.positions, pairs or self.pairs
+        return self.activation / max(positions, 1) + self.temporal / max(pairs, 1)
+
+
+class Share(NamedTuple):
+    """Which rows of a larger batch these are. Masks are drawn for all rows, so that they do not depend on the cut."""
+
+    rows: Tensor
+    total: int
+
+
 def detach_state(state: State) -> State:
     """The same state without its history: gradients stop here."""
     return tuple(LayerState(layer.h_BH.detach(), layer.c_BH.detach()) for layer in state)
@@ -122,7 +148,7 @@ class Encoder(nn.Module):
         weight_VE = _uniform(EMBEDDING_RANGE, (vocabulary_size, config.embedding), generator)
         self.embedding = nn.Embedding(vocabulary_size, config.embedding, device="meta")  # draws no weights of its own
         self.embedding.weight = nn.Parameter(weight_VE)
-        self.sizes = (*[config.hidden] * (config.layers - 1), config.output)
+        self.sizes = (*[config.hidden] * (config.layers - 1), config.output or config.embedding)
         """Hidden size of each layer."""
         self.layers = nn.ModuleList(
             LSTMLayer(below, size, generator=generator) for below, size in pairwise((config.embedding, *self.sizes))
@@ -134,11 +160,13 @@ class Encoder(nn.Module):
         state: State | None = None,
         generator: Generator | None = None,
         reset_B: Tensor | None = None,
+        share: Share | None = None,
     ) -> EncoderOutput:
         """Read one chunk of words per row.
 
         `state` is what an earlier chunk returned, None for zeros; rows flagged in `reset_B` (bool) start from zeros
-        whatever it holds. `generator` draws the dropout masks: needed in training, not touched in evaluation.
+        whatever it holds. `generator` draws the dropout masks: needed in training, not touched in evaluation; with a
+        `share`, those of all rows of the larger batch.
         A position depends on no later one, so padding at the end of a row does not matter for the words before it;
         that row's returned state has read the padding and should be reset.
         """
@@ -148,33 +176,33 @@ class Encoder(nn.Module):
         masks = generator if self.training else None
         before = self._start(words_BT, state, reset_B)
 
-        x_TBI = self._embed(words_BT.T, masks)
+        x_TBI = self._embed(words_BT.T, masks, share)
         after = []
         for number, (layer, start) in enumerate(zip(self.layers, before, strict=True)):
             raw_TBH, end = layer(x_TBI, start, weight_drop=config.weight_drop, generator=masks)
             dropout = config.hidden_dropout if number < len(before) - 1 else config.output_dropout
-            x_TBI = locked_dropout(raw_TBH, dropout, masks)
+            x_TBI = locked_dropout(raw_TBH, dropout, masks, share)
             after.append(end)
         return EncoderOutput(x_TBI.transpose(0, 1), raw_TBH.transpose(0, 1), tuple(after))
 
-    def regularisation(self, output: EncoderOutput, real_BT: Tensor | None = None) -> Tensor:
-        """α mean(h_t²) + β mean((h_t − h_{t−1})²), the first over the dropped output, the second over the raw one.
+    def regularisation(self, output: EncoderOutput, real_BT: Tensor | None = None) -> Regularisation:
+        """AR and TAR of a chunk, over the positions flagged in `real_BT`; None flags all.
 
-        The means are over features and over positions flagged in `real_BT` (for the second, pairs of neighbours that
-        both are), so padding does not count; None flags all. It belongs to the training loss and to nothing else:
-        in evaluation mode it is 0, so that no perplexity can contain it.
+        They belong to the training loss and to nothing else: in evaluation mode they are 0, so that no perplexity can
+        contain them.
         """
         config, h_BTD, raw_BTD = self.config, output.h_BTD, output.raw_h_BTD
-        total = h_BTD.new_zeros(())
+        zero = h_BTD.new_zeros(())
         if not self.training:
-            return total
+            return Regularisation(zero, zero, 0, 0)
         real_BT = torch.ones(h_BTD.shape[:2], dtype=torch.bool, device=h_BTD.device) if real_BT is None else real_BT
+        pair_BT = real_BT[:, 1:] & real_BT[:, :-1]
+        activation = temporal = zero
         if config.activation_regularisation:
-            total = total + config.activation_regularisation * _mean_square(h_BTD, real_BT)
+            activation = config.activation_regularisation * _sum_mean_square(h_BTD, real_BT)
         if config.temporal_regularisation:
-            change_BTD = raw_BTD[:, 1:] - raw_BTD[:, :-1]
-            total = total + config.temporal_regularisation * _mean_square(change_BTD, real_BT[:, 1:] & real_BT[:, :-1])
-        return total
+            temporal = config.temporal_regularisation * _sum_mean_square(raw_BTD[:, 1:] - raw_BTD[:, :-1], pair_BT)
+        return Regularisation(activation, temporal, int(real_BT.sum()), int(pair_BT.sum()))
 
     def zero_state(self, rows: int) -> State:
         """The state before a document's first word."""
@@ -187,14 +215,14 @@ class Encoder(nn.Module):
         locked = config.input_dropout + config.hidden_dropout + config.output_dropout
         return locked + config.embedding_dropout + config.weight_drop > 0
 
-    def _embed(self, words_TB: Tensor, masks: Generator | None) -> Tensor:
+    def _embed(self, words_TB: Tensor, masks: Generator | None, share: Share | None) -> Tensor:
         """Embedded words; a dropped type is dropped wherever it stands in the batch, the others are scaled up."""
         weight_VE = self.embedding.weight
         x_TBE = functional.embedding(words_TB, weight_VE)
         if masks is not None and self.config.embedding_dropout:
             mask_V1 = _mask((len(weight_VE), 1), self.config.embedding_dropout, weight_VE, masks)
             x_TBE = x_TBE * functional.embedding(words_TB, mask_V1)
-        return locked_dropout(x_TBE, self.config.input_dropout, masks)
+        return locked_dropout(x_TBE, self.config.input_dropout, masks, share)
 
     def _start(self, words_BT: Tensor, state: State | None, reset_B: Tensor | None) -> State:
         """The state before the chunk: checked (the fused kernels do not), and zeros where flagged."""
@@ -254,12 +282,14 @@ class LSTMLayer(nn.Module):
         return h_TBH, LayerState(h_1BH[0], c_1BH[0])
 
 
-def locked_dropout(x_TBI: Tensor, p: float, generator: Generator | None) -> Tensor:
+def locked_dropout(x_TBI: Tensor, p: float, generator: Generator | None, share: Share | None = None) -> Tensor:
     """Drop features with probability p and scale the rest by 1 / (1 − p): one mask per row, the same at every t.
 
     Without a generator, x itself.
     """
-    return _dropped(x_TBI, (1, *x_TBI.shape[1:]), p, generator)
+    if share is None or generator is None or p == 0:
+        return _dropped(x_TBI, (1, *x_TBI.shape[1:]), p, generator)
+    return x_TBI * _mask((1, share.total, x_TBI.shape[2]), p, x_TBI, generator)[:, share.rows]
 
 
 def _dropped(x: Tensor, shape: Sequence[int], p: float, generator: Generator | None) -> Tensor:
@@ -276,7 +306,6 @@ def _uniform(bound: float, shape: Sequence[int], generator: Generator) -> Tensor
     return torch.empty(tuple(shape), device=generator.device).uniform_(-bound, bound, generator=generator)
 
 
-def _mean_square(x_BTD: Tensor, real_BT: Tensor) -> Tensor:
-    """Mean of x² over features and real positions; 0 when there is none."""
-    square_BT = x_BTD.square().sum(-1)
-    return torch.where(real_BT, square_BT, 0).sum() / (real_BT.sum() * x_BTD.shape[-1]).clamp(min=1)
+def _sum_mean_square(x_BTD: Tensor, real_BT: Tensor) -> Tensor:
+    """Mean of x² over features, summed over real positions."""
+    return torch.where(real_BT, x_BTD.square().mean(-1), 0).sum()

@@ -1,7 +1,8 @@
 """The latent variables: type, new entity, parent, relation, tail. One module for the model p and the proposal q.
 
-Legend: F flat positions, M mention starts, K candidate parents, E real entities, R relation indices, D size of an
-entity vector, H size of h_x; W ways, G groups, Q members as in `chunk`.
+Legend: F flat positions, M mention starts, A those that are asked for, K candidate parents, E real entities, R relation
+indices, D size of an entity vector (C with what is counted of it), H size of h_x; W ways, G groups, Q members as in
+`chunk`.
 
 With h = [h_x ; h_p ; h_r]:
 
@@ -12,6 +13,10 @@ With h = [h_x ; h_p ; h_r]:
     tail        uniform over the n_{p,r} tails
 
     P(e | related) = Σ_{(p, r, e)} π(p) π(r | p) / n_{p,r}
+
+What the paper does not have: b_e is learned for each entity, and for each log-bucket of the number of training
+documents that introduce e, the document at hand not counted (or every entity of training would look frequent); v_r sees
+the relation's name, v_r = v_r' + P mean(words of r), with another P for reverse relations.
 """
 
 from __future__ import annotations
@@ -25,6 +30,9 @@ from torch import Tensor, nn
 
 from kglm.model.annotation import FEATURES, Type
 from kglm.model.chunk import BUCKETS, Chunk
+from kglm.model.entities import EntityTable
+from kglm.model.softmax import Changes, linear_logsumexp
+from kglm.text.vocabulary import PADDING_INDEX
 
 Marginal = Literal["annotated", "all", "entity"]
 """Over which ways to reach an entity a mention's probability is summed: the facts that the annotation lists (the
@@ -45,31 +53,59 @@ class LatentConfig:
     """Learn how much more likely the article's subject is a parent."""
     uniform_share: float = 0.05
     """Share of a new entity's probability that is spread evenly: no entity is rarer than share / |E|."""
-    entity_bias: bool = True
+    entity_bias: bool = False
     """Add a learned bias b_e to the score of each new entity."""
+    frequency_bias: bool = True
+    """Learn how the score of a new entity rises with the number of other documents that introduce it."""
+    relation_text: bool = True
+    """Let v_r see the words of the relation's name."""
     train_relations: bool = True
     """Train v_r from where TransE left it; otherwise it stays."""
 
 
-PAPER = LatentConfig("annotated", False, False, False, 0.0, False, False)
+PAPER = LatentConfig(
+    marginal="annotated",
+    type_features=False,
+    recency_bias=False,
+    subject_bias=False,
+    uniform_share=0.0,
+    entity_bias=False,
+    frequency_bias=False,
+    relation_text=False,
+    train_relations=False,
+)
 
 
-class EntityTable(NamedTuple):
-    """Vectors of a graph as the model holds them: nodes share rows (all dates one, all quantities another)."""
+class Tables(NamedTuple):
+    """What follows from the parameters alone: computed once for a chunk, or for a whole inference."""
 
-    vector_XD: Tensor
-    row_N: Tensor
-    """Row of each node."""
-    real_E: Tensor
-    """Nodes that can be new: everything but literals."""
+    relation_RD: Tensor
+    """v_r."""
+    bias_E: Tensor | None
+    """b_e, but for the part of the frequencies."""
 
 
 class LatentScores(NamedTuple):
-    """Log-probabilities of the annotation; a start that nothing explains has entity score 0 and is marked."""
+    """Log-probabilities of the annotation, by component; a start that nothing explains has 0 and is marked.
+
+    A mention's entity is paid for as `new_M`, or as `parent_M` (that some parent is drawn which reaches it) plus
+    `relation_M` (that it is then reached).
+    """
 
     type_F: Tensor
-    entity_M: Tensor
+    new_M: Tensor
+    parent_M: Tensor
+    relation_M: Tensor
     explained_M: Tensor
+
+
+class Ways(NamedTuple):
+    """What reaches the entities of the mention starts."""
+
+    reached_M: Tensor
+    """log P(e | related)."""
+    parent_M: Tensor
+    """log of the share of the parents that reach e at all."""
 
 
 class Latent(nn.Module):
@@ -78,21 +114,32 @@ class Latent(nn.Module):
     vector_XD: Tensor
     row_N: Tensor
     real_E: Tensor
+    frequency_E: Tensor
+    relation_word_NL: Tensor
     place_N: Tensor
-    real_ED: Tensor
+    real_EC: Tensor
 
-    def __init__(self, config: LatentConfig, hidden: int, entities: EntityTable, relation_RD: Tensor) -> None:
+    def __init__(self, config: LatentConfig, hidden: int, entities: EntityTable) -> None:
         super().__init__()
         self.config = config
         self.type_head = nn.Linear(hidden, len(Type))
         for name, tensor in entities._asdict().items():
-            self.register_buffer(name, tensor, persistent=False)
+            if name != "relation_RD":
+                self.register_buffer(name, tensor, persistent=False)
         place_N = torch.full_like(entities.row_N, -1)
         place_N[entities.real_E] = torch.arange(len(entities.real_E))
         self.register_buffer("place_N", place_N, persistent=False)
-        # the vectors of real entities in one piece: the product with all of them needs no gathering
-        self.register_buffer("real_ED", entities.vector_XD[entities.row_N[entities.real_E]], persistent=False)
+        # the vectors of real entities in one piece: the product with all of them needs no gathering. The bias of a
+        # frequency is one more part of it, [v_e ; 1 at the bucket of e] · [h ; biases]: a gradient by the way
+        real_EC = entities.vector_XD[entities.row_N[entities.real_E]]
+        if config.frequency_bias:
+            bucket_EF = torch.nn.functional.one_hot(entities.frequency_E, BUCKETS + 1).to(real_EC)
+            real_EC = torch.cat([real_EC, bucket_EF], -1)
+        self.register_buffer("real_EC", real_EC, persistent=False)
+        relation_RD = entities.relation_RD
         self.relation_RD = nn.Parameter(relation_RD.clone(), requires_grad=config.train_relations)
+        self.text_2HD = nn.Parameter(torch.zeros(2, hidden, relation_RD.shape[1]), requires_grad=config.relation_text)
+        self.frequency = nn.Parameter(torch.zeros(BUCKETS + 1), requires_grad=config.frequency_bias)
         self.type_feature = nn.Parameter(torch.zeros(FEATURES, len(Type)), requires_grad=config.type_features)
         self.recency = nn.Parameter(torch.zeros(BUCKETS), requires_grad=config.recency_bias)
         self.subject = nn.Parameter(torch.zeros(()), requires_grad=config.subject_bias)
@@ -112,9 +159,16 @@ class Latent(nn.Module):
         illegal[:, Type.CONTINUE] = ~continue_F
         return logits.masked_fill(illegal, -math.inf).log_softmax(-1)
 
-    def _new_logits(self, h_MD: Tensor) -> Tensor:
-        logits_ME = h_MD @ self.real_ED.T
-        return logits_ME + self.entity_bias_E if self.config.entity_bias else logits_ME
+    def tables(self, embedding_VH: Tensor) -> Tables:
+        """v_r and b_e as they are now."""
+        config = self.config
+        relation_RD: Tensor = self.relation_RD
+        if config.relation_text:
+            text_NH = torch.nn.functional.embedding_bag(
+                self.relation_word_NL, embedding_VH, mode="mean", padding_idx=PADDING_INDEX
+            )
+            relation_RD = relation_RD + torch.einsum("nh,khd->nkd", text_NH, self.text_2HD).flatten(0, 1)
+        return Tables(relation_RD, self.entity_bias_E if config.entity_bias else None)
 
     def _mixed(self, log_p: Tensor) -> Tensor:
         share = self.config.uniform_share
@@ -123,12 +177,34 @@ class Latent(nn.Module):
         even = log_p.new_tensor(math.log(share / len(self.real_E)))
         return torch.logaddexp(log_p + math.log1p(-share), even)
 
-    def new_log_prob(self, h_MD: Tensor, node_M: Tensor) -> Tensor:
-        """log p(e | new) of one entity each; a literal is never new: -inf."""
-        place_M = self.place_N[node_M]
-        logits_ME = self._new_logits(h_MD)
-        chosen_M = logits_ME.gather(1, place_M.clamp(min=0)[:, None])[:, 0] - logits_ME.logsumexp(-1)
-        return self._mixed(chosen_M).masked_fill(place_M < 0, -math.inf)
+    def new_log_prob(self, h_MD: Tensor, chunk: Chunk, asked_M: Tensor, tables: Tables) -> Tensor:
+        """log p(e | new) of the entity of each start that is asked for; -inf for the others, and for literals."""
+        place_M = self.place_N[chunk.start_node_M]
+        at_A = (asked_M & (place_M >= 0)).nonzero()[:, 0]
+        h_AC, place_A = h_MD[at_A], place_M[at_A]
+        if self.config.frequency_bias:
+            h_AC = torch.cat([h_AC, self.frequency.expand(len(h_AC), -1)], -1)
+        score_A = (h_AC * self.real_EC[place_A]).sum(-1)
+        if tables.bias_E is not None:
+            score_A = score_A + tables.bias_E[place_A]
+        changes = None
+        if self.config.frequency_bias and len(chunk.own_start_O):
+            changes = self._without_own(chunk, at_A)
+            of_chosen_O = changes.column_O == place_A[changes.row_O]
+            score_A = score_A.index_add(0, changes.row_O[of_chosen_O], changes.amount_O[of_chosen_O])
+        log_z_A = linear_logsumexp(h_AC, self.real_EC, tables.bias_E, changes, uneven=True)
+        none_M = h_MD.new_full((len(place_M),), -math.inf)
+        return none_M.index_copy(0, at_A, self._mixed(score_A - log_z_A))
+
+    def _without_own(self, chunk: Chunk, at_A: Tensor) -> Changes:
+        """Changes of b_e where a document's own introductions are left out of the count; row = place in `at_A`."""
+        row_M = at_A.new_full((len(chunk.start_position_M),), -1)
+        row_M[at_A] = torch.arange(len(at_A), device=at_A.device)
+        row_O = row_M[chunk.own_start_O]
+        asked_O = row_O >= 0
+        column_O = self.place_N[chunk.own_node_O[asked_O]]
+        amount_O = self.frequency[chunk.own_frequency_O[asked_O]] - self.frequency[self.frequency_E[column_O]]
+        return Changes(row_O[asked_O], column_O, amount_O)
 
     def parent_log_probs(self, h_MD: Tensor, parent_MK: Tensor, bucket_MK: Tensor, subject_MK: Tensor) -> Tensor:
         """log π(p) over the candidates; padding has -inf. Every row needs at least one candidate."""
@@ -140,67 +216,69 @@ class Latent(nn.Module):
             scores = scores + self.subject * subject_MK
         return scores.masked_fill(parent_MK < 0, -math.inf).log_softmax(-1)
 
-    def relation_scores(self, h_MD: Tensor) -> Tensor:
-        """v_r · h_r for all relations; to be normalised over those of a parent."""
-        return h_MD @ self.relation_RD.T
-
-    def way_log_probs(self, h_p_MD: Tensor, h_r_MD: Tensor, chunk: Chunk) -> Tensor:
-        """log π(p) π(r | p) / n_{p,r} of each way of the chunk."""
+    def ways(self, h_p_MD: Tensor, h_r_MD: Tensor, chunk: Chunk, tables: Tables) -> Ways:
+        """Sum π(p) π(r | p) / n_{p,r} over the ways to each start's entity: all of them, or those that are listed."""
+        count = len(chunk.start_position_M)
         if not len(chunk.way_group_W):
-            return h_p_MD.new_zeros(0)
+            none_M = h_p_MD.new_full((count,), -math.inf)
+            return Ways(none_M, none_M)
         used_M = torch.unique(chunk.group_start_G)  # starts without a way may have no candidate at all
-        row_M = torch.full((len(chunk.start_position_M),), -1).index_copy(0, used_M, torch.arange(len(used_M)))
+        row_M = torch.full((count,), -1, device=used_M.device)
+        row_M[used_M] = torch.arange(len(used_M), device=used_M.device)
         log_parent = self.parent_log_probs(
             h_p_MD[used_M], chunk.parent_MK[used_M], chunk.bucket_MK[used_M], chunk.subject_MK[used_M]
         )
-        score_MR = self.relation_scores(h_r_MD[used_M])
+        score_MR = h_r_MD[used_M] @ tables.relation_RD.T
         row_G = row_M[chunk.group_start_G]
         member_Q = score_MR[row_G[chunk.member_group_Q], chunk.member_relation_Q]
         log_z_G = segment_logsumexp(member_Q, chunk.member_group_Q, len(row_G))
         log_parent_G = log_parent[row_G, chunk.group_parent_G]
         group_W = chunk.way_group_W
         relation_W = score_MR[row_G[group_W], chunk.way_relation_W] - log_z_G[group_W]
-        return log_parent_G[group_W] + relation_W - chunk.way_log_tails_W.to(relation_W.dtype)
+        relation_W = relation_W - chunk.way_log_tails_W.to(relation_W.dtype)
+        if self.config.marginal == "annotated":
+            relation_W = relation_W.masked_fill(~chunk.way_listed_W, -math.inf)
+        way_W = log_parent_G[group_W] + relation_W
+        reaches_G = torch.zeros_like(row_G).index_add(0, group_W, (relation_W > -math.inf).long()) > 0
+        reaching_G = log_parent_G.detach().masked_fill(~reaches_G, -math.inf)
+        return Ways(
+            segment_logsumexp(way_W, chunk.group_start_G[group_W], count),
+            segment_logsumexp(reaching_G, chunk.group_start_G, count),
+        )
 
-    def score(self, h_x_FH: Tensor, h_p_FD: Tensor, h_r_FD: Tensor, chunk: Chunk) -> LatentScores:
-        """Log-probability of the chunk's annotation, type and entity apart."""
+    def score(self, h_x_FH: Tensor, h_p_FD: Tensor, h_r_FD: Tensor, chunk: Chunk, embedding_VH: Tensor) -> LatentScores:
+        """Log-probability of the chunk's annotation, by component."""
+        tables = self.tables(embedding_VH)
         type_FC = self.type_log_probs(
             h_x_FH, chunk.feature_BT.flatten(), chunk.related_BT.flatten(), chunk.continue_BT.flatten()
         )
         type_F = type_FC.gather(1, chunk.type_BT.flatten()[:, None])[:, 0]
         at_M = chunk.start_position_M
         h_p_MD, h_r_MD = h_p_FD[at_M], h_r_FD[at_M]
-        way_W = self.way_log_probs(h_p_MD, h_r_MD, chunk)
-        count = len(at_M)
-        start_W = chunk.group_start_G[chunk.way_group_W]
-        if self.config.marginal == "annotated":
-            way_W = way_W.masked_fill(~chunk.way_listed_W, -math.inf)
-        related_M = segment_logsumexp(way_W, start_W, count)
+        reached_M, parent_M = self.ways(h_p_MD, h_r_MD, chunk, tables)
         is_new_M = chunk.start_type_M == Type.NEW
-        if self.config.marginal == "entity":
-            return self._any_type(type_FC, type_F, h_p_MD + h_r_MD, related_M, chunk)
-        new_M = torch.full_like(related_M, -math.inf)
-        if is_new_M.any():
-            new_M = new_M.masked_scatter(
-                is_new_M, self.new_log_prob((h_p_MD + h_r_MD)[is_new_M], chunk.start_node_M[is_new_M])
-            )
-        entity_M = torch.where(is_new_M, new_M, related_M)
+        both = self.config.marginal == "entity"
+        new_M = self.new_log_prob(h_p_MD + h_r_MD, chunk, torch.ones_like(is_new_M) if both else is_new_M, tables)
+        if both:
+            # what the annotation calls a mention does not matter, only its entity: its type is "new or related"
+            log_new_M, log_related_M = type_FC[at_M, Type.NEW], type_FC[at_M, Type.RELATED]
+            log_start_M = torch.logaddexp(log_new_M, log_related_M)
+            both_M2 = torch.stack([_plus(log_new_M, new_M), _plus(log_related_M, reached_M)], -1)
+            entity_M = _plus(-log_start_M, masked_logsumexp(both_M2, both_M2 > -math.inf))
+            type_F = type_F.index_copy(0, at_M, log_start_M)
+        else:
+            entity_M = torch.where(is_new_M, new_M, reached_M)
         explained_M = entity_M > -math.inf
-        return LatentScores(type_F, entity_M.masked_fill(~explained_M, 0.0), explained_M)
-
-    def _any_type(self, type_FC: Tensor, type_F: Tensor, h_MD: Tensor, related_M: Tensor, chunk: Chunk) -> LatentScores:
-        """Sum over `new` and `related`: what the annotation calls a mention does not matter, only its entity."""
-        at_M = chunk.start_position_M
-        if not len(at_M):
-            return LatentScores(type_F, related_M, torch.ones_like(at_M, dtype=torch.bool))
-        log_new_M = type_FC[at_M, Type.NEW] + self.new_log_prob(h_MD, chunk.start_node_M)
-        log_related_M = _plus(type_FC[at_M, Type.RELATED], related_M)
-        both_M2 = torch.stack([log_new_M, log_related_M], -1)
-        joint_M = masked_logsumexp(both_M2, both_M2 > -math.inf)
-        explained_M = joint_M > -math.inf
-        log_start_M = torch.logaddexp(type_FC[at_M, Type.NEW], type_FC[at_M, Type.RELATED])
-        entity_M = (joint_M.masked_fill(~explained_M, 0.0) - log_start_M).masked_fill(~explained_M, 0.0)
-        return LatentScores(type_F.index_copy(0, at_M, log_start_M), entity_M, explained_M)
+        entity_M = entity_M.masked_fill(~explained_M, 0.0)
+        as_new_M = is_new_M | (parent_M == -math.inf)
+        parent_M = parent_M.masked_fill(as_new_M, 0.0)
+        return LatentScores(
+            type_F,
+            entity_M.masked_fill(~as_new_M, 0.0),
+            parent_M,
+            (entity_M - parent_M).masked_fill(as_new_M, 0.0),
+            explained_M,
+        )
 
 
 def masked_logsumexp(score_SJ: Tensor, mask_SJ: Tensor) -> Tensor:

@@ -5,9 +5,9 @@ Legend: B rows, T targets, F = B·T; M mention starts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import torch
@@ -15,8 +15,9 @@ from torch import Generator, Tensor, nn
 
 from kglm.errors import ConfigError
 from kglm.model.chunk import Chunk
-from kglm.model.encoder import Encoder, EncoderConfig, EncoderOutput, State
-from kglm.model.latent import EntityTable, Latent, LatentConfig, LatentScores
+from kglm.model.encoder import Encoder, EncoderConfig, EncoderOutput, Regularisation, State
+from kglm.model.entities import EntityTable
+from kglm.model.latent import Latent, LatentConfig, LatentScores
 
 
 @dataclass(frozen=True)
@@ -26,28 +27,39 @@ class KglmConfig:
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
     latent: LatentConfig = field(default_factory=LatentConfig)
 
-    def check(self, entity_size: int) -> None:
+    def sized(self, entity_size: int) -> EncoderConfig:
+        """The encoder for entity vectors of this size."""
         wanted = self.encoder.embedding + 2 * entity_size
-        if self.encoder.output != wanted:
+        if self.encoder.output not in (0, wanted):
             raise ConfigError(
                 f"encoder.output is {self.encoder.output}, but h = [h_x ; h_p ; h_r] has {wanted} entries",
-                remedy=f"set encoder.output = {wanted} (embedding + 2 × entity vectors of {entity_size})",
+                remedy=f"leave it out, or set {wanted} (embedding + 2 × entity vectors of {entity_size})",
             )
+        return replace(self.encoder, output=wanted)
 
 
 class Scores(NamedTuple):
     """Log-probabilities at each target; padding is 0. Their sum is log p(x, z)."""
 
     type_BT: Tensor
-    entity_BT: Tensor
+    new_BT: Tensor
+    """At the first word of a mention: its entity, drawn from all;"""
+    parent_BT: Tensor
+    """or a parent that reaches it,"""
+    relation_BT: Tensor
+    """and that it is reached."""
     word_BT: Tensor
     unknown_BT: Tensor
     """Whether the word was paid for as the unknown word: what the unknown-penalised perplexity divides by |U|."""
     unexplained: Tensor
     """How many mention starts no fact explains: they count for type and word only."""
-    regularisation: Tensor
+    regularisation: Regularisation
     """What training adds to the loss, and evaluation never does."""
     state: State
+
+    @property
+    def entity_BT(self) -> Tensor:
+        return self.new_BT + self.parent_BT + self.relation_BT
 
     @property
     def total_BT(self) -> Tensor:
@@ -57,11 +69,24 @@ class Scores(NamedTuple):
 class ChunkModel(nn.Module):
     """A model that scores chunks of documents: what training and evaluation work with."""
 
+    grows: frozenset[str] = frozenset()
+    """Tensors with one row for each entity or relation: when a graph has gained some, these keep their first value."""
     ahead = 0
     """Whether inputs end before the target (0) or include it (1): see `ChunkBuilder.build`."""
 
+    encoder: Encoder
+
     def forward(self, chunk: Chunk, state: State | None = None, *, generator: Generator | None = None) -> Scores:
         raise NotImplementedError
+
+    @property
+    def state_sizes(self) -> Sequence[int]:
+        """Size of the recurrent state, layer by layer."""
+        return self.encoder.sizes
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.encoder.embedding.weight.dtype
 
     def score(self, chunk: Chunk, state: State | None = None, *, generator: Generator | None = None) -> Scores:
         """`forward` with its hooks, and with its type."""
@@ -80,29 +105,29 @@ def seeded(generator: Generator) -> Iterator[None]:
 class LatentModel(ChunkModel):
     """A model with the latent variables: an encoder, its h = [h_x ; h_p ; h_r] cut into `sizes`, and their heads."""
 
+    grows = frozenset({"latent.relation_RD", "latent.entity_bias_E"})
+
     def __init__(
         self,
         config: KglmConfig,
         vocabulary_size: int,
         entities: EntityTable,
-        relation_RD: Tensor,
         *,
         generator: Generator,
     ) -> None:
         super().__init__()
-        words, entity_size = config.encoder.embedding, relation_RD.shape[1]
-        config.check(entity_size)
+        words, entity_size = config.encoder.embedding, entities.relation_RD.shape[1]
         self.config = config
         self.sizes = [words, entity_size, entity_size]
-        self.encoder = config.encoder.build(vocabulary_size, generator=generator)
+        self.encoder = config.sized(entity_size).build(vocabulary_size, generator=generator)
         with seeded(generator):
-            self.latent = Latent(config.latent, words, entities, relation_RD)
+            self.latent = Latent(config.latent, words, entities)
 
     def forward(self, chunk: Chunk, state: State | None = None, *, generator: Generator | None = None) -> Scores:
         """Score the chunk's annotation, and its words if the model generates them."""
-        output = self.encoder(chunk.words_BT, state, generator=generator, reset_B=chunk.reset_B)
+        output = self.encoder(chunk.words_BT, state, generator=generator, reset_B=chunk.reset_B, share=chunk.share)
         h_x_FH, h_p_FD, h_r_FD = output.h_BTD.flatten(0, 1).split(self.sizes, -1)
-        latent = self.latent.score(h_x_FH, h_p_FD, h_r_FD, chunk)
+        latent = self.latent.score(h_x_FH, h_p_FD, h_r_FD, chunk, self.encoder.embedding.weight)
         word_F, unknown_F = self.score_words(h_x_FH, chunk)
         return assemble(latent, word_F, unknown_F, chunk, self.encoder, output)
 
@@ -116,14 +141,18 @@ def assemble(
 ) -> Scores:
     """Put the scores of flat positions and of mention starts into the chunk's form."""
     real_F = chunk.real_BT.flatten()
-    entity_F = torch.zeros_like(word_F).index_copy(0, chunk.start_position_M, latent.entity_M)
 
     def shaped(value_F: Tensor) -> Tensor:
         return value_F.masked_fill(~real_F, 0).view_as(chunk.real_BT)
 
+    def at_starts(value_M: Tensor) -> Tensor:
+        return shaped(torch.zeros_like(word_F).index_copy(0, chunk.start_position_M, value_M))
+
     return Scores(
         shaped(latent.type_F),
-        shaped(entity_F),
+        at_starts(latent.new_M),
+        at_starts(latent.parent_M),
+        at_starts(latent.relation_M),
         shaped(word_F),
         shaped(unknown_F),
         (~latent.explained_M).sum(),

@@ -59,16 +59,11 @@ class Renderer(nn.Module):
         return scores_SJ.masked_fill(~real_SJ, -math.inf)
 
     def score(
-        self,
-        generate_SV: Tensor,
-        copy_SJ: Tensor,
-        target_S: Tensor,
-        match_SJ: Tensor,
+        self, generated_S: Tensor, log_generate_S: Tensor, copy_SJ: Tensor, target_S: Tensor, match_SJ: Tensor
     ) -> WordScores:
-        """log p of the targets, from the scores of generating and of copying."""
-        log_z_S = torch.cat([generate_SV, copy_SJ], -1).logsumexp(-1)
+        """log p of the targets, from their scores W h' + b, log Σ exp of these over V, and the scores of copying."""
+        log_z_S = torch.logaddexp(log_generate_S, masked_logsumexp(copy_SJ, copy_SJ > -math.inf))
         copyable_S = match_SJ.any(-1)
-        generated_S = generate_SV.gather(1, target_S[:, None])[:, 0]
         copied_S = masked_logsumexp(copy_SJ, match_SJ)
         known_S = target_S != UNKNOWN_INDEX
         both_S = torch.logaddexp(generated_S, copied_S)

@@ -1,18 +1,29 @@
 """Documents in shuffled queues: B rows, each reads its documents in contiguous chunks; every target once an epoch.
 
-A row takes the next document of the epoch's order when its own ends. The plan of an epoch follows from the seed and the
-epoch's number alone, so a run can be taken up at any chunk.
+A row takes the next document of the epoch's order when its own ends, and falls away when there is none. The plan of an
+epoch follows from the seed and the epoch's number alone, so a run can be taken up at any chunk.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
+import torch
 
 from kglm.errors import ConfigError
 from kglm.model.annotation import EncodedDocument
 from kglm.model.chunk import Piece
+from kglm.model.encoder import LayerState, State
+
+
+class Line(NamedTuple):
+    """One row's part in a chunk."""
+
+    row: int
+    piece: Piece
 
 
 def epoch_plan(documents: Sequence[EncodedDocument], *, rows: int, length: int, seed: int, epoch: int) -> Plan:
@@ -22,7 +33,7 @@ def epoch_plan(documents: Sequence[EncodedDocument], *, rows: int, length: int, 
 
 
 class Plan:
-    """Which pieces of which documents each chunk has. Documents without a target are passed over."""
+    """Which pieces of which documents each chunk has, in order of rows. Documents without a target are passed over."""
 
     def __init__(self, documents: Sequence[EncodedDocument], *, rows: int, length: int) -> None:
         if rows < 1 or length < 1:
@@ -31,20 +42,21 @@ class Plan:
         self._length = length
         self._documents = [document for document in documents if len(document)]
 
-    def __iter__(self) -> Iterator[list[Piece]]:
+    def __iter__(self) -> Iterator[list[Line]]:
         queue = iter(self._documents)
-        row = [next(queue, None) for _ in range(self._rows)]
-        start = [0] * self._rows
-        while any(document is not None for document in row):
-            pieces = []
-            for k, document in enumerate(row):
-                if document is None:
-                    pieces.append(Piece(None))
-                    continue
-                end = min(start[k] + self._length, len(document))
-                pieces.append(Piece(document, start[k], end))
-                row[k], start[k] = (next(queue, None), 0) if end == len(document) else (document, end)
-            yield pieces
+        at = {row: (document, 0) for row, document in zip(range(self._rows), queue, strict=False)}
+        while at:
+            lines = []
+            for row, (document, start) in list(at.items()):
+                end = min(start + self._length, len(document))
+                lines.append(Line(row, Piece(document, start, end)))
+                if end < len(document):
+                    at[row] = (document, end)
+                elif (following := next(queue, None)) is not None:
+                    at[row] = (following, 0)
+                else:
+                    del at[row]
+            yield lines
 
     def __len__(self) -> int:
         """How many chunks there are."""
@@ -57,3 +69,20 @@ class Plan:
     @property
     def targets(self) -> int:
         return sum(map(len, self._documents))
+
+
+@dataclass(frozen=True)
+class Carried:
+    """The recurrent state after a chunk, and the rows it is of."""
+
+    rows: Sequence[int] = ()
+    state: State = field(default=())
+
+    def state_of(self, rows: Sequence[int]) -> State | None:
+        """The state of these rows; None if nothing was read before."""
+        if not self.rows or not rows:
+            return None
+        if list(rows) == list(self.rows):
+            return self.state
+        index = torch.tensor([self.rows.index(row) for row in rows], device=self.state[0].h_BH.device)
+        return tuple(LayerState(layer.h_BH[index], layer.c_BH[index]) for layer in self.state)

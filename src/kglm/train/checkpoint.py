@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -46,12 +46,19 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
             raise DataError(f"is not a whole file of tensors ({error})", place=path) from error
 
 
-def load_into(module: nn.Module, tensors: Mapping[str, Tensor], place: Path) -> None:
-    """Set all parameters of a module; one that is missing, unknown or of another shape is named."""
+def load_into(module: nn.Module, tensors: Mapping[str, Tensor], place: Path, *, grows: Collection[str] = ()) -> None:
+    """Set all parameters of a module; one that is missing, unknown or of another shape is named.
+
+    Those that grow may have fewer rows than the module: the rows after these stay as they are.
+    """
     own = module.state_dict()
+    tensors = dict(tensors)
     for name, tensor in own.items():
         if name not in tensors:
             raise DataError(f"has no tensor {name}", place=place, remedy="it is of another model or version")
+        rows = len(tensors[name]) if tensors[name].dim() else 0
+        if name in grows and tensors[name].shape[1:] == tensor.shape[1:] and rows < len(tensor):
+            tensors[name] = torch.cat([tensors[name], tensor[rows:].to(tensors[name])])
         if tensors[name].shape != tensor.shape:
             raise DataError(
                 f"{name} has the shape {tuple(tensors[name].shape)}, the model wants {tuple(tensor.shape)}",
@@ -60,7 +67,7 @@ def load_into(module: nn.Module, tensors: Mapping[str, Tensor], place: Path) -> 
             )
     if extra := sorted(set(tensors) - set(own)):
         raise DataError(f"has a tensor {extra[0]} that the model does not know", place=place)
-    module.load_state_dict(dict(tensors))
+    module.load_state_dict(tensors)
 
 
 class StateDirectory:

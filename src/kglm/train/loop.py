@@ -2,18 +2,20 @@
 
 Loss = − Σ_t log p(x_t, z_t) / #targets (+ AR and TAR). Validation is the annotated joint likelihood. A step is one
 chunk. Randomness comes from the seed: the order of documents from (seed, epoch), dropout masks from a generator whose
-state is part of every checkpoint, so a run that was killed and resumed is the run that never was.
+state is part of every checkpoint, so a run that was killed and resumed is the run that never was. Several processes
+share the rows of each chunk (see `world`) and train the same model as one would.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import torch
@@ -22,11 +24,13 @@ from torch import Generator, Tensor
 from kglm.errors import ConfigError, KglmError
 from kglm.files import atomic_file
 from kglm.model.annotation import EncodedDocument
-from kglm.model.chunk import ChunkBuilder, Piece
-from kglm.model.encoder import LayerState, State, detach_state
+from kglm.model.chunk import Chunk, ChunkBuilder, Piece
+from kglm.model.encoder import LayerState, Share, detach_state
 from kglm.model.parts import ChunkModel, Scores
 from kglm.progress import progress
-from kglm.train.batches import Plan, epoch_plan
+from kglm.train.averaging import Average, Averager
+from kglm.train.batches import Carried, Line, epoch_plan
+from kglm.train.board import Board
 from kglm.train.checkpoint import (
     StateDirectory,
     load_into,
@@ -34,6 +38,12 @@ from kglm.train.checkpoint import (
     restore_optimiser,
     save_tensors,
 )
+from kglm.train.interrupts import Interrupt, interrupts
+from kglm.train.totals import Totals, evaluate
+from kglm.train.world import World
+
+BOARD_EVERY = 20
+"""Steps between points of the training curve."""
 
 
 @dataclass(frozen=True)
@@ -46,45 +56,40 @@ class TrainConfig:
     """Targets of a row in one step; gradients do not reach further back."""
     epochs: int = 40
     """At most so many passes over the training documents."""
+    optimiser: Literal["adam", "sgd"] = "adam"
+    """What follows the gradient; sgd with average = "triggered" is NT-ASGD."""
     learning_rate: float = 1e-3
-    """Of Adam."""
+    """Step size: 0.001 suits adam, 30 sgd."""
     clip: float = 0.25
     """Norm that gradients are clipped to."""
+    average: Average = "none"
+    """Weights to keep: none (the last), ema (exponential average), triggered (mean since validation got no better)."""
+    average_decay: float = 0.999
+    """Of the exponential average."""
+    nonmonotone: int = 5
+    """The triggered average starts after so many epochs without a better validation."""
     patience: int = 5
     """Stop after so many epochs without a better validation."""
     seed: int = 0
     """Decides weights, order of documents and dropout."""
     checkpoint_minutes: float = 5.0
     """A run that is killed loses at most this much."""
+    threads: int = 0
+    """Threads of each process; 0 measures at the start what is fastest."""
+    device: str = "auto"
+    """cpu, cuda, or auto: a GPU if there is one."""
+    tensorboard: bool = False
+    """Write curves for TensorBoard into RUN/tensorboard."""
 
     def __post_init__(self) -> None:
-        for name in ("rows", "length", "epochs", "learning_rate", "clip", "patience", "checkpoint_minutes"):
+        above_zero = ("rows", "length", "epochs", "learning_rate", "clip", "patience", "nonmonotone")
+        for name in (*above_zero, "checkpoint_minutes"):
             if getattr(self, name) <= 0:
                 raise ConfigError(f"train.{name} = {getattr(self, name)}", remedy="give a number above 0")
-
-
-@dataclass
-class Totals:
-    """Sums of log-probabilities over targets, by component."""
-
-    targets: int = 0
-    type: float = 0.0
-    entity: float = 0.0
-    word: float = 0.0
-    unexplained: int = 0
-
-    def add(self, scores: Scores, targets: int) -> None:
-        self.targets += targets
-        self.type += float(scores.type_BT.detach().double().sum())
-        self.entity += float(scores.entity_BT.detach().double().sum())
-        self.word += float(scores.word_BT.detach().double().sum())
-        self.unexplained += int(scores.unexplained)
-
-    def nats(self) -> dict[str, float]:
-        """Nats per target, in all and by component; lower is better."""
-        count = max(self.targets, 1)
-        parts = {name: 0.0 - getattr(self, name) / count for name in ("type", "entity", "word")}
-        return {"nats": sum(parts.values()), **parts}
+        if not 0 < self.average_decay < 1:
+            raise ConfigError(f"train.average_decay = {self.average_decay}", remedy="give a number between 0 and 1")
+        if self.threads < 0:
+            raise ConfigError(f"train.threads = {self.threads}", remedy="give 0 to have it measured, or a number")
 
 
 class Trainer:
@@ -98,119 +103,196 @@ class Trainer:
         valid: Sequence[EncodedDocument],
         config: TrainConfig,
         run: Path,
+        *,
+        world: World | None = None,
     ) -> None:
         if not any(map(len, train)):
             raise KglmError("no training document has a word", remedy="give documents with text")
-        self.model = model
+        self.world = world or World()
+        self.model = model.to(self.world.device)
         self.builder = builder
         self.train_documents = train
         self.valid_documents = valid
         self.config = config
         self.run = run
-        self.optimiser = torch.optim.Adam((p for p in model.parameters() if p.requires_grad), config.learning_rate)
+        trained = [p for p in model.parameters() if p.requires_grad]
+        optimisers = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}
+        self.optimiser: torch.optim.Optimizer = optimisers[config.optimiser](trained, lr=config.learning_rate)
+        self.averager = Averager(model, config.average, config.average_decay)
         self.generator = Generator().manual_seed(config.seed)
         self.state = StateDirectory(run / "state")
         self.metrics: list[dict[str, Any]] = []
         self.step = self.epoch = self.chunk = self.bad_epochs = 0
         self.best = math.inf
-        self._recurrent: State | None = None
+        self._learner = self.world.wrap(self.model)
+        self._board = Board(run, wanted=config.tensorboard and self.world.leads)
+        self._carried = Carried()
+        self._rows: list[int] = []
+        """Rows of the last chunk, in all processes."""
         self._totals = Totals()
         self._saved = time.monotonic()
 
     def fit(self, *, stop_after: int | None = None) -> list[dict[str, Any]]:
-        """Train until nothing gets better; `stop_after` ends after so many steps, as an interruption would."""
+        """Train until nothing gets better; `stop_after` ends after so many steps, as an interruption would.
+
+        Ctrl-C ends it too, after the step at hand, and is raised when the run is saved.
+        """
         self.run.mkdir(parents=True, exist_ok=True)
-        try:
+        with interrupts() as interrupt:
             while self.epoch < self.config.epochs and self.bad_epochs < self.config.patience:
-                if not self._run_epoch(stop_after):
+                if not self._run_epoch(stop_after, interrupt):
                     break
-        except KeyboardInterrupt:
             self.save()
-            raise
-        self.save()
+        if interrupt.asked:
+            raise KeyboardInterrupt
         return self.metrics
 
-    def _run_epoch(self, stop_after: int | None) -> bool:
+    def _run_epoch(self, stop_after: int | None, interrupt: Interrupt) -> bool:
+        """Learn the rest of an epoch; False if it was not to be finished."""
+        config = self.config
         plan = epoch_plan(
-            self.train_documents,
-            rows=self.config.rows,
-            length=self.config.length,
-            seed=self.config.seed,
-            epoch=self.epoch,
+            self.train_documents, rows=config.rows, length=config.length, seed=config.seed, epoch=self.epoch
         )
-        done = sum(piece.end - piece.start for pieces in islice(plan, self.chunk) for piece in pieces)
-        with progress(f"epoch {self.epoch + 1}", plan.targets, "tokens", done=done) as advance:
-            for pieces in islice(plan, self.chunk, None):
+        done = sum(_targets(lines) for lines in islice(plan, self.chunk))
+        started, before = time.monotonic(), done
+        with progress(f"epoch {self.epoch + 1}", plan.targets, "tokens", done=done, shown=self.world.leads) as advance:
+            for lines in islice(plan, self.chunk, None):
                 if stop_after is not None and self.step >= stop_after:
                     return False
-                advance(self._learn(pieces))
-                if time.monotonic() - self._saved > 60 * self.config.checkpoint_minutes:
+                save, stop = self._learn(lines, interrupt)
+                advance(_targets(lines))
+                if stop:
+                    interrupt.asked = True
+                    return False
+                if save:
                     self.save()
-        self._end_epoch()
+        self._end_epoch((plan.targets - before) / max(time.monotonic() - started, 1e-9))
         return True
 
-    def _learn(self, pieces: list[Piece]) -> int:
-        chunk = self.builder.build(pieces, ahead=self.model.ahead)
+    def _learn(self, lines: list[Line], interrupt: Interrupt) -> tuple[bool, bool]:
+        """One step. Whether it is time to save, and whether to stop: all processes agree."""
+        chunk, mine = self._share(lines)
         self.model.train()
-        scores = self.model.score(chunk, self._recurrent, generator=self.generator)
-        targets = chunk.targets
-        loss = scores.regularisation - scores.total_BT.sum() / targets
-        if not torch.isfinite(loss):
-            titles = ", ".join(repr(piece.document.title) for piece in pieces if piece.document is not None)
-            raise KglmError(
-                f"the loss is {loss.item()} at step {self.step + 1} (epoch {self.epoch + 1}, documents {titles[:300]})",
-                place=self.run,
-                remedy="the last checkpoint is kept; resume with a smaller train.learning_rate or train.clip",
-            )
+        scores: Scores = self._learner(chunk, self._carried.state_of(mine), generator=self.generator)
+        loss = self._loss(scores, lines)
+        due = self.world.leads and time.monotonic() - self._saved > 60 * self.config.checkpoint_minutes
+        broken, save, stop = self.world.any(not bool(torch.isfinite(loss)), due, interrupt.asked)
+        if broken:
+            self._refuse(loss, lines)
         self.optimiser.zero_grad(set_to_none=True)
         torch.autograd.backward(loss)
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip)
         self.optimiser.step()
-        self._recurrent = detach_state(scores.state)
-        self._totals.add(scores, targets)
+        self.averager.update()
+        self._carried = Carried(mine, detach_state(scores.state)) if mine else Carried()
+        self._rows = [line.row for line in lines]
+        self._totals.add(scores, chunk)
         self.step += 1
         self.chunk += 1
-        return targets
+        if self.step % BOARD_EVERY == 0:
+            self._board.write(self.step, {"train/loss": loss.item()})
+        return save, stop
 
-    def _end_epoch(self) -> None:
-        valid = evaluate(
-            self.model, self.builder, self.valid_documents, rows=self.config.rows, length=self.config.length
+    def _share(self, lines: list[Line]) -> tuple[Chunk, list[int]]:
+        """The chunk of this process's rows, and their numbers."""
+        size, rank = self.world.size, self.world.rank
+        places = [place for place, line in enumerate(lines) if line.row % size == rank]
+        pieces = [lines[place].piece for place in places]
+        chunk = self.builder.build(pieces or [Piece(None)], ahead=self.model.ahead)
+        if size > 1:
+            chunk = replace(chunk, share=Share(torch.tensor(places or [0]), len(lines)))
+        return chunk.to(self.world.device), [lines[place].row for place in places]
+
+    def _loss(self, scores: Scores, lines: list[Line]) -> Tensor:
+        """The loss of the whole batch as far as it is ours; gradients are averaged over processes, so times these."""
+        targets = _targets(lines)
+        pairs = targets - len(lines)
+        loss = scores.regularisation.mean(targets, pairs) - scores.total_BT.sum() / targets
+        return loss * self.world.size
+
+    def _refuse(self, loss: Tensor, lines: list[Line]) -> None:
+        titles = ", ".join(repr(line.piece.document.title) for line in lines if line.piece.document is not None)
+        raise KglmError(
+            f"the loss is {loss.item()} at step {self.step + 1} (epoch {self.epoch + 1}, documents {titles[:300]})",
+            place=self.run,
+            remedy="the last checkpoint is kept; resume with a smaller train.learning_rate or train.clip",
         )
-        record = {"epoch": self.epoch + 1, "step": self.step, "train": self._totals.nats(), "valid": valid.nats()}
-        record["unexplained"] = {"train": self._totals.unexplained, "valid": valid.unexplained}
+
+    def _end_epoch(self, rate: float) -> None:
+        config = self.config
+        with self.averager.in_place():
+            valid = evaluate(
+                self.model,
+                self.builder,
+                self.valid_documents,
+                rows=config.rows,
+                length=config.length,
+                world=self.world,
+            )
+            nats = valid.nats()["nats"]
+            better = nats < self.best
+            if better and self.world.leads:
+                save_tensors(self.run / "model.safetensors", self.model.state_dict())
+        train = self._totals.over(self.world)
+        record = {"epoch": self.epoch + 1, "step": self.step, "train": train.nats(), "valid": valid.nats()}
+        record["unexplained"] = {"train": train.unexplained, "valid": valid.unexplained}
         self.metrics.append(record)
-        if valid.nats()["nats"] < self.best:
-            self.best, self.bad_epochs = valid.nats()["nats"], 0
-            save_tensors(self.run / "model.safetensors", self.model.state_dict())
-        else:
-            self.bad_epochs += 1
-        self.epoch, self.chunk, self._recurrent, self._totals = self.epoch + 1, 0, None, Totals()
+        self.best, self.bad_epochs = (nats, 0) if better else (self.best, self.bad_epochs + 1)
+        if config.average == "triggered" and not self.averager.runs and self.bad_epochs >= config.nonmonotone:
+            self.averager.start()
+            self.bad_epochs = 0
+        self._say(record, better, rate)
+        self.epoch, self.chunk, self._carried, self._totals = self.epoch + 1, 0, Carried(), Totals()
+        self._rows = []
         self.save()
+
+    def _say(self, record: dict[str, Any], better: bool, rate: float) -> None:
+        if not self.world.leads:
+            return
+        train, valid = record["train"]["nats"], record["valid"]["nats"]
+        print(
+            f"epoch {record['epoch']}: train {train:.4f}, valid {valid:.4f} nats a word{' (best)' if better else ''}, "
+            f"{rate:,.0f} tokens/s",
+            file=sys.stderr,
+            flush=True,
+        )
+        self._board.write(
+            self.step, {f"{part}/{name}": x for part in ("train", "valid") for name, x in record[part].items()}
+        )
 
     # Resuming
 
     def save(self) -> None:
-        """Write all that a run consists of."""
-        recurrent = {
-            f"{number}.{name}": tensor
-            for number, layer in enumerate(self._recurrent or ())
-            for name, tensor in layer._asdict().items()
-        }
-        parts: dict[str, dict[str, Tensor]] = {
-            "model": dict(self.model.state_dict()),
-            "optimiser": optimiser_tensors(self.optimiser),
-            "recurrent": recurrent,
-            "random": {"generator": self.generator.get_state()},
-        }
-        values = {name: getattr(self, name) for name in ("epoch", "chunk", "bad_epochs", "best", "metrics")} | {
-            "totals": msgspec.to_builtins(self._totals)
-        }
-        values["best"] = None if math.isinf(self.best) else self.best
-        self.state.save(self.step, parts, values)
-        with atomic_file(self.run / "metrics.jsonl") as stream:
-            for record in self.metrics:
-                stream.write(msgspec.json.encode(record) + b"\n")
+        """Write all that a run consists of; every process takes part, the first one writes."""
+        recurrent, totals = dict(self._whole_state()), self._totals.over(self.world)
+        if self.world.leads:
+            parts = {
+                "model": self.model.state_dict(),
+                "optimiser": optimiser_tensors(self.optimiser),
+                "average": self.averager.tensors(),
+                "random": {"generator": self.generator.get_state()},
+                "recurrent": recurrent,
+            }
+            values = {name: getattr(self, name) for name in ("epoch", "chunk", "bad_epochs", "best", "metrics")}
+            values |= {"totals": asdict(totals), "rows": self._rows, "averaged": self.averager.steps}
+            values["best"] = None if math.isinf(self.best) else self.best
+            self.state.save(self.step, {name: tensors for name, tensors in parts.items() if tensors}, values)
+            with atomic_file(self.run / "metrics.jsonl") as stream:
+                for record in self.metrics:
+                    stream.write(msgspec.json.encode(record) + b"\n")
+        self.world.wait()
         self._saved = time.monotonic()
+
+    def _whole_state(self) -> Iterator[tuple[str, Tensor]]:
+        """The recurrent state of all rows, whoever has them."""
+        mine = self._carried
+        for number, size in enumerate(self.model.state_sizes if self._rows else ()):
+            for name in LayerState._fields:
+                whole = torch.zeros(len(self._rows), size, dtype=self.model.dtype, device=self.world.device)
+                if mine.rows:
+                    index = torch.tensor([self._rows.index(row) for row in mine.rows], device=whole.device)
+                    whole[index] = getattr(mine.state[number], name)
+                yield f"{number}.{name}", self.world.total_of(whole)
 
     def resume(self) -> bool:
         """Go back to the latest checkpoint; False if there is none."""
@@ -219,31 +301,26 @@ class Trainer:
             return False
         parts, values = loaded
         load_into(self.model, parts["model"], self.state.home)
-        restore_optimiser(self.optimiser, parts["optimiser"])
+        restore_optimiser(self.optimiser, parts.get("optimiser", {}))
+        self.averager.restore(parts.get("average", {}), values["averaged"])
         self.generator.set_state(parts["random"]["generator"])
-        layers = len({name.partition(".")[0] for name in parts.get("recurrent", {})})
         recurrent = parts.get("recurrent", {})
-        self._recurrent = (
-            tuple(LayerState(recurrent[f"{k}.h_BH"], recurrent[f"{k}.c_BH"]) for k in range(layers)) or None
+        self._rows = values["rows"]
+        whole = Carried(
+            self._rows,
+            tuple(
+                LayerState(*(recurrent[f"{number}.{name}"].to(self.world.device) for name in LayerState._fields))
+                for number in range(len(recurrent) // len(LayerState._fields))
+            ),
         )
+        mine = [row for row in self._rows if row % self.world.size == self.world.rank]
+        self._carried = Carried(mine, whole.state_of(mine) or ())
         for name in ("epoch", "chunk", "bad_epochs", "metrics", "step"):
             setattr(self, name, values[name])
         self.best = math.inf if values["best"] is None else values["best"]
-        self._totals = Totals(**values["totals"])
+        self._totals = Totals(**values["totals"]) if self.world.leads else Totals()
         return True
 
 
-def evaluate(
-    model: ChunkModel, builder: ChunkBuilder, documents: Sequence[EncodedDocument], *, rows: int, length: int
-) -> Totals:
-    """The annotated joint likelihood of documents. No dropout, no regularisation."""
-    totals = Totals()
-    state: State | None = None
-    model.eval()
-    with torch.no_grad():
-        for pieces in Plan(documents, rows=rows, length=length):
-            chunk = builder.build(pieces, ahead=model.ahead)
-            scores = model.score(chunk, state)
-            state = scores.state
-            totals.add(scores, chunk.targets)
-    return totals
+def _targets(lines: Sequence[Line]) -> int:
+    return sum(line.piece.end - line.piece.start for line in lines)

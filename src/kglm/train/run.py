@@ -1,23 +1,23 @@
 """A run: the directory that holds a model and everything it takes to use it or to go on training it.
 
-config.toml         all settings
-vocabulary.json     words, and the number of unknown types
-kg.json             which graph, and its hash when training started
-model.safetensors   the best weights so far
-metrics.jsonl       one line an epoch
-README.md           the model card
-state/              what resuming needs
+config.toml          all settings
+vocabulary.json      words, and the number of unknown types
+introductions.json   in how many training documents each entity is introduced
+kg.json              which graph and vectors, and their hashes when training started
+model.safetensors    the best weights so far
+metrics.jsonl        one line an epoch
+README.md            the model card
+state/               what resuming needs
 """
 
 from __future__ import annotations
 
+import hashlib
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-import numpy as np
 import torch
 from torch import Generator
 
@@ -27,11 +27,11 @@ from kglm.files import atomic_file, read_json, write_json
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.vectors import Vectors
 from kglm.model.aliases import AliasTable
-from kglm.model.annotation import AnnotationEncoder, EncodedDocument, MentionTypes
+from kglm.model.annotation import AnnotationEncoder, EncodedDocument
+from kglm.model.awd_lstm import AwdLstm
 from kglm.model.chunk import ChunkBuilder
-from kglm.model.encoder import EncoderConfig
+from kglm.model.entities import count_introductions, entity_table
 from kglm.model.kglm import Kglm
-from kglm.model.latent import EntityTable, LatentConfig
 from kglm.model.parts import ChunkModel, KglmConfig
 from kglm.model.proposal import Proposal
 from kglm.progress import progress
@@ -40,99 +40,63 @@ from kglm.text.repair import repair
 from kglm.text.tokenizer import tokenizer
 from kglm.text.vocabulary import Vocabulary
 from kglm.train.checkpoint import load_into, load_tensors
-from kglm.train.loop import TrainConfig, Trainer
+from kglm.train.loop import Trainer
+from kglm.train.settings import RunConfig
+from kglm.train.threads import choose_threads
+from kglm.train.totals import COMPONENTS
+from kglm.train.world import World, joined
 
-FORMAT = 1
-MODELS: dict[str, type[Kglm] | type[Proposal]] = {"kglm": Kglm, "proposal": Proposal}
-SHIPPED = Path(__file__).parent.parent / "configs"
-
-
-@dataclass(frozen=True)
-class DataConfig:
-    """How documents become numbers."""
-
-    min_count: int = 3
-    """Words seen less often in training are unknown."""
-    max_aliases: int = 4
-    """Aliases of an entity that can be copied from."""
-    max_alias_tokens: int = 8
-    """Words of an alias that can be copied."""
-    mention_types: MentionTypes = "continue"
-    """continue: an entity is paid for once a mention; paper: once a word, as the paper has it."""
-    parent_window: int | None = None
-    """Only entities mentioned in the last so many words can be parents; all, if left out."""
-
-
-@dataclass(frozen=True)
-class RunConfig:
-    """All settings of a run."""
-
-    model: Literal["kglm", "proposal"] = "kglm"
-    data: DataConfig = field(default_factory=DataConfig)
-    encoder: EncoderConfig = field(default_factory=EncoderConfig)
-    latent: LatentConfig = field(default_factory=LatentConfig)
-    train: TrainConfig = field(default_factory=TrainConfig)
-
-
-def load_config(name: str | Path | None, model: str, overrides: Iterable[str] = ()) -> RunConfig:
-    """Settings from a file, or from one that comes with the package (`small`), with `a.b=c` on top."""
-    if model not in MODELS:
-        raise ConfigError(f"there is no model {model!r}", remedy=f"use one of {', '.join(MODELS)}")
-    overrides = [*overrides, f"model={model}"]
-    if name is None:
-        return config.from_dict(RunConfig, config.with_overrides({}, overrides))
-    shipped = SHIPPED / f"{name}.toml"
-    return config.load(RunConfig, shipped if shipped.exists() else Path(name), overrides)
+FORMAT = 2
 
 
 class Run:
     """A model with its vocabulary and graph."""
 
-    def __init__(self, home: Path, settings: RunConfig, vocabulary: Vocabulary, graph: KnowledgeGraph) -> None:
+    def __init__(
+        self,
+        home: Path,
+        settings: RunConfig,
+        vocabulary: Vocabulary,
+        graph: KnowledgeGraph,
+        introductions: dict[int, int],
+    ) -> None:
         self.home = home
         self.settings = settings
         self.vocabulary = vocabulary
         self.graph = graph
+        self.introductions = introductions
         data = settings.data
         self.aliases = AliasTable(
-            graph,
-            vocabulary,
-            lambda text: tokenizer().words(text),
-            max_aliases=data.max_aliases,
-            max_alias_tokens=data.max_alias_tokens,
+            graph, vocabulary, _words, max_aliases=data.max_aliases, max_alias_tokens=data.max_alias_tokens
         )
         self.encoder = AnnotationEncoder(
             graph, vocabulary, self.aliases, mention_types=data.mention_types, parent_window=data.parent_window
         )
-        self.builder = ChunkBuilder(graph, self.aliases, parent_window=data.parent_window)
+        self.builder = ChunkBuilder(graph, self.aliases, parent_window=data.parent_window, introductions=introductions)
+        self.vectors = Vectors.load(graph.store.path) if settings.model != "awd-lstm" else None
         self.model = self._build()
 
     def _build(self) -> ChunkModel:
-        vectors = Vectors.load(self.graph.store.path).for_graph(self.graph)
-        numbers = np.arange(len(self.graph))
-        literal, _ = self.graph.literal_nodes()
-        table = EntityTable(
-            torch.from_numpy(np.concatenate([vectors.entity_RD, vectors.late_LD])),
-            torch.from_numpy(vectors.rows(numbers).astype(np.int64)),
-            torch.from_numpy(np.flatnonzero(~literal)),
+        settings, generator = self.settings, Generator().manual_seed(self.settings.train.seed)
+        if self.vectors is None:
+            return AwdLstm(settings.encoder, len(self.vocabulary), generator=generator)
+        table = entity_table(
+            self.graph, self.vectors.for_graph(self.graph), self.vocabulary, _words, self.introductions
         )
-        settings = self.settings
-        return MODELS[settings.model](
-            KglmConfig(settings.encoder, settings.latent),
-            len(self.vocabulary),
-            table,
-            torch.from_numpy(np.array(vectors.relation_RD)),
-            generator=Generator().manual_seed(settings.train.seed),
-        )
+        kind = {"kglm": Kglm, "proposal": Proposal}[settings.model]
+        sizes = KglmConfig(settings.encoder, settings.latent)
+        return kind(sizes, len(self.vocabulary), table, generator=generator)
 
     @classmethod
     def create(cls, home: Path, settings: RunConfig, graph: KnowledgeGraph, documents: Sequence[Document]) -> Run:
-        """A new run; the vocabulary is counted on the training documents."""
+        """A new run; words and introductions are counted on the training documents."""
         vocabulary = Vocabulary.count(documents, min_count=settings.data.min_count)
-        run = cls(home, settings, vocabulary, graph)
+        run = cls(home, settings, vocabulary, graph, count_introductions(documents, graph))
         home.mkdir(parents=True, exist_ok=True)
         vocabulary.save(home / "vocabulary.json")
-        write_json(home / "kg.json", {"path": str(graph.store.path.absolute()), "hash": graph.hash})
+        write_json(home / "introductions.json", {graph.id(node): n for node, n in run.introductions.items()})
+        known = {"path": str(graph.store.path.absolute()), "hash": graph.hash, "vectors": run.vectors_hash}
+        write_json(home / "kg.json", known)
         config.save(settings, home / "config.toml")
         write_json(home / "run.json", {"format": FORMAT, "kglm": __version__})
         return run
@@ -154,19 +118,39 @@ class Run:
         if graph.hash != known["hash"]:
             print(f"warning: {graph.store.path} is not the graph that {home} was trained with", file=sys.stderr)
         settings = config.load(RunConfig, home / "config.toml")
-        run = cls(home, settings, Vocabulary.load(home / "vocabulary.json"), graph)
+        counts = {graph.find(id): n for id, n in read_json(home / "introductions.json").items()}
+        introductions = {node: n for node, n in counts.items() if node is not None}
+        run = cls(home, settings, Vocabulary.load(home / "vocabulary.json"), graph, introductions)
+        if run.vectors_hash != known["vectors"]:
+            raise DataError(
+                f"the vectors of {graph.store.path} are not those that this run was trained with",
+                place=home,
+                remedy="train it again, or give the graph with its old vectors as --kg",
+            )
         if weights:
             path = home / "model.safetensors"
-            load_into(run.model, load_tensors(path), path)
+            load_into(run.model, load_tensors(path), path, grows=run.model.grows)
             run.model.eval()
         return run
 
-    def encode(self, documents: Sequence[Document], title: str) -> list[EncodedDocument]:
-        """Documents as numbers."""
+    @property
+    def vectors_hash(self) -> str | None:
+        """Tells trained vectors apart: relations move whenever anything does."""
+        if self.vectors is None:
+            return None
+        return hashlib.blake2b(self.vectors.relation_RD.tobytes(), digest_size=8).hexdigest()
+
+    def encode(
+        self, documents: Sequence[Document], title: str, *, counted: bool = False, shown: bool = True
+    ) -> list[EncodedDocument]:
+        """Documents as numbers; `counted` are those that the introductions were counted on."""
         encoded = []
-        with progress(title, sum(len(document.tokens) for document in documents), "tokens") as advance:
+        total = sum(len(document.tokens) for document in documents)
+        with progress(title, total, "tokens", shown=shown) as advance:
             for document in documents:
-                encoded.append(self.encoder.encode(document))
+                result = self.encoder.encode(document)
+                result.counted = counted
+                encoded.append(result)
                 advance(len(document.tokens))
         return encoded
 
@@ -182,13 +166,17 @@ class Run:
             "",
         ]
         if best:
+            columns = ("nats", *COMPONENTS)
             lines += ["Validation by annotated joint likelihood, nats a word (lower is better):", ""]
-            lines += ["| epoch | all | type | entity | word |", "|---|---|---|---|---|"]
-            valid = best["valid"]
-            cells = [str(best["epoch"]), *(f"{valid[name]:.4f}" for name in ("nats", "type", "entity", "word"))]
+            lines += [f"| epoch | all | {' | '.join(COMPONENTS)} |", "|---" * (1 + len(columns)) + "|"]
+            cells = [str(best["epoch"]), *(f"{best['valid'][name]:.4f}" for name in columns)]
             lines.append(f"| {' | '.join(cells)} |")
         with atomic_file(self.home / "README.md") as stream:
             stream.write(("\n".join(lines) + "\n").encode())
+
+
+def _words(text: str) -> list[str]:
+    return tokenizer().words(text)
 
 
 def read_for_training(paths: Sequence[Path]) -> list[Document]:
@@ -199,27 +187,60 @@ def read_for_training(paths: Sequence[Path]) -> list[Document]:
 def train(
     settings: RunConfig, data: Sequence[Path], valid: Sequence[Path], kg: Path, to: Path, *, resume: bool = False
 ) -> list[dict[str, Any]]:
-    """Train a model into the run directory `to`; with `resume`, go on where an earlier start was."""
-    exists = (to / "run.json").exists()
-    if exists and not resume:
-        raise KglmError("is a run already", place=to, remedy="go on with it by --resume, or choose another directory")
-    documents = read_for_training(data)
-    if exists:
-        run = Run.open(to, kg=kg, weights=False)
-        if run.settings != settings:
-            raise ConfigError("was started with other settings", place=to, remedy="give the same --config and --set")
-    else:
-        run = Run.create(to, settings, KnowledgeGraph.open(kg), documents)
-    trainer = Trainer(
-        run.model,
-        run.builder,
-        run.encode(documents, "encoding training documents"),
-        run.encode(read_for_training(valid), "encoding validation documents"),
-        settings.train,
-        to,
-    )
-    if exists:
-        trainer.resume()
-    metrics = trainer.fit()
-    run.write_card(metrics, [path.name for path in data])
-    return metrics
+    """Train a model into the run directory `to`; with `resume`, go on where an earlier start was.
+
+    Under `torchrun` every process calls this, and they train together.
+    """
+    with joined(settings.train.device) as world:
+        exists = (to / "run.json").exists()
+        world.wait()
+        if exists and not resume:
+            remedy = "go on with it by --resume, or choose another directory"
+            raise KglmError("is a run already", place=to, remedy=remedy)
+        documents = read_for_training(data)
+        run = _taken_up(to, settings, kg) if exists else _started(to, settings, kg, documents, world)
+        torch.set_num_threads(_threads(run, world))
+        trainer = Trainer(
+            run.model,
+            run.builder,
+            run.encode(documents, "encoding training documents", counted=True, shown=world.leads),
+            run.encode(read_for_training(valid), "encoding validation documents", shown=world.leads),
+            settings.train,
+            to,
+            world=world,
+        )
+        if exists:
+            trainer.resume()
+        metrics = trainer.fit()
+        if world.leads:
+            run.write_card(metrics, [path.name for path in data])
+        return metrics
+
+
+def _started(to: Path, settings: RunConfig, kg: Path, documents: Sequence[Document], world: World) -> Run:
+    run = Run.create(to, settings, KnowledgeGraph.open(kg), documents) if world.leads else None
+    world.wait()
+    return run or Run.open(to, kg=kg, weights=False)
+
+
+def _taken_up(to: Path, settings: RunConfig, kg: Path) -> Run:
+    run = Run.open(to, kg=kg, weights=False)
+    if not run.settings.same_run(settings):
+        raise ConfigError("was started with other settings", place=to, remedy="give the same --config and --set")
+    run.settings = settings
+    config.save(settings, to / "config.toml")
+    return run
+
+
+def _threads(run: Run, world: World) -> int:
+    """As set; or as measured when the run began, because another number would round differently."""
+    if run.settings.train.threads:
+        return run.settings.train.threads
+    if world.size > 1:
+        return 1
+    path = run.home / "run.json"
+    about = read_json(path)
+    if "threads" not in about:
+        about["threads"] = choose_threads()
+        write_json(path, about)
+    return int(about["threads"])

@@ -1,0 +1,54 @@
+"""The plain language model: AWD-LSTM (Merity, Keskar and Socher, 2018), the same encoder and words without facts.
+
+p(x_t) = softmax(W h_x + b) over V
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Generator, Tensor, nn
+
+from kglm.errors import ConfigError
+from kglm.model.chunk import Chunk
+from kglm.model.encoder import EncoderConfig, State
+from kglm.model.parts import ChunkModel, Scores
+from kglm.model.softmax import linear_logsumexp, linear_score
+from kglm.text.vocabulary import UNKNOWN_INDEX
+
+
+class AwdLstm(ChunkModel):
+    """Words only; annotations are not looked at."""
+
+    def __init__(self, config: EncoderConfig, vocabulary_size: int, *, generator: Generator) -> None:
+        super().__init__()
+        if config.output not in (0, config.embedding):
+            raise ConfigError(
+                f"encoder.output is {config.output}, but h goes into words of {config.embedding} entries",
+                remedy=f"set encoder.output = {config.embedding}, or leave it out",
+            )
+        self.encoder = replace(config, output=config.embedding).build(vocabulary_size, generator=generator)
+        self.word_bias_V = nn.Parameter(torch.zeros(vocabulary_size))
+
+    def forward(self, chunk: Chunk, state: State | None = None, *, generator: Generator | None = None) -> Scores:
+        output = self.encoder(chunk.words_BT, state, generator=generator, reset_B=chunk.reset_B, share=chunk.share)
+        at_P = chunk.real_BT.flatten().nonzero()[:, 0]
+        h_PH, target_P = output.h_BTD.flatten(0, 1)[at_P], chunk.targets_BT.flatten()[at_P]
+        weight_VH = self.encoder.embedding.weight
+        score_P = linear_score(h_PH, weight_VH, self.word_bias_V, target_P)
+        log_p_P = score_P - linear_logsumexp(h_PH, weight_VH, self.word_bias_V)
+        none_BT = log_p_P.new_zeros(chunk.real_BT.shape)
+        word_BT = none_BT.flatten().index_copy(0, at_P, log_p_P).view_as(none_BT)
+        unknown_BT: Tensor = (chunk.targets_BT == UNKNOWN_INDEX) & chunk.real_BT
+        return Scores(
+            none_BT,
+            none_BT,
+            none_BT,
+            none_BT,
+            word_BT,
+            unknown_BT,
+            torch.zeros((), dtype=torch.int64),
+            self.encoder.regularisation(output, chunk.real_BT),
+            output.state,
+        )

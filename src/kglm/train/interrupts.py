@@ -1,0 +1,40 @@
+"""Ctrl-C and SIGTERM as a request: the step at hand is finished, the run is saved, then it ends."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+class Interrupt:
+    """Whether someone has asked to stop."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    def _ask(self, number: int, frame: FrameType | None) -> None:
+        del frame
+        if self.asked:  # asked twice: at once
+            raise KeyboardInterrupt
+        self.asked = True
+        print(f"{signal.Signals(number).name}: finishing this step, then saving", file=sys.stderr)
+
+
+@contextmanager
+def interrupts() -> Iterator[Interrupt]:
+    """Within, SIGINT and SIGTERM only ask; outside the main thread nothing changes."""
+    interrupt = Interrupt()
+    if threading.current_thread() is not threading.main_thread():
+        yield interrupt
+        return
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, interrupt._ask) for number in numbers]
+    try:
+        yield interrupt
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
