@@ -49,7 +49,7 @@ class TestDocuments:
 
     def test_something_else(self, tmp_path: Path) -> None:
         (tmp_path / "x").write_text("hello")
-        with pytest.raises(DataError, match="neither a graph nor a file of documents"):
+        with pytest.raises(DataError, match="neither a graph nor a file of documents nor a run"):
             examine(tmp_path / "x")
 
 

@@ -19,6 +19,7 @@ from kglm.kg.ids import NEW
 from kglm.kg.literals import is_literal
 from kglm.model.aliases import AliasTable
 from kglm.model.annotation import AnnotationEncoder, Type, bucket, frequency_bucket, type_feature
+from kglm.model.awd_lstm import AwdLstm
 from kglm.model.chunk import ChunkBuilder, whole
 from kglm.model.encoder import EncoderConfig
 from kglm.model.entities import EntityTable, relation_words
@@ -54,6 +55,7 @@ class Toy:
     builder: ChunkBuilder
     model: Kglm
     proposal: Proposal
+    plain: AwdLstm
 
     def score(self, *documents: Document) -> Scores:
         pieces = [whole(self.encoder.encode(document)) for document in documents]
@@ -107,7 +109,9 @@ def make_toy(
         parameter.data += 0.5 * torch.randn(parameter.shape, generator=generator)
     model.latent.relation_RD.data[0] = 0
     proposal = Proposal(config, len(vocabulary), table, generator=generator)
-    return Toy(graph, vocabulary, aliases, encoder, builder, model.double().eval(), proposal.double().eval())
+    plain = AwdLstm(config.encoder, len(vocabulary), generator=generator)
+    models = (each.double().eval() for each in (model, proposal, plain))
+    return Toy(graph, vocabulary, aliases, encoder, builder, *models)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)

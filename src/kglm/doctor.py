@@ -1,9 +1,11 @@
-"""What is wrong with an artefact: a file of documents or a knowledge graph. Reads everything; the arrays beside a
-graph, a cache, may be brought up to date, nothing else is changed.
+"""What is wrong with an artefact: a file of documents, a knowledge graph or a run. Reads everything; the arrays beside
+a graph, a cache, may be brought up to date, nothing else is changed.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -40,6 +42,8 @@ def examine(path: str | Path) -> list[Finding]:
     """Find out what `path` is and look for everything that is wrong with it."""
     path = Path(path)
     with reading(path):
+        if path.is_dir():
+            return list(_limited(_examine_run(path)))
         with path.open("rb") as raw:
             magic = raw.read(16)
         if magic == b"SQLite format 3\0":
@@ -48,9 +52,9 @@ def examine(path: str | Path) -> list[Finding]:
             start = stream.read(1 << 12)
     if not start.lstrip().startswith(b"{"):
         raise DataError(
-            "is neither a graph nor a file of documents",
+            "is neither a graph nor a file of documents nor a run",
             place=path,
-            remedy="give a KG file or a .jsonl of documents",
+            remedy="give a KG file, a .jsonl of documents or the directory of a run",
         )
     return list(_limited(_examine_documents(path)))
 
@@ -177,3 +181,39 @@ def _examine_arrays(store: Store) -> Iterator[Finding]:
             f"{', '.join(wrong)} differ from the store",
             "delete that directory",
         )
+
+
+def _examine_run(home: Path) -> Iterator[Finding]:
+    """Everything that using or resuming the run would read."""
+    import torch
+
+    from kglm.train.checkpoint import StateDirectory
+    from kglm.train.run import Run
+
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
+            run = Run.open(home, weights=(home / "model.safetensors").exists())
+    except KglmError as error:
+        yield Finding("error", error.place or str(home), error.what, error.remedy)
+        return
+    for line in said.getvalue().splitlines():
+        yield Finding("warning", str(home), line.removeprefix("warning: "), "its numbers are of the other one")
+    if not (home / "model.safetensors").exists():
+        yield Finding("warning", str(home), "no epoch is finished: there is no model yet", "train on with --resume")
+    for name, tensor in run.model.state_dict().items():
+        if not bool(torch.isfinite(tensor).all()):
+            yield Finding("error", str(home / "model.safetensors"), f"{name} has entries that are no numbers")
+    try:
+        state = StateDirectory(home / "state").load()
+    except KglmError as error:
+        yield Finding("error", error.place or str(home / "state"), error.what, "it cannot be resumed; train again")
+        return
+    if state is None:
+        yield Finding("note", str(home), "has no checkpoint: it can be used, but not trained on")
+    else:
+        values = state[1]
+        best = f", best validation {values['best']:.4f} nats a word" if values["best"] is not None else ""
+        yield Finding("note", str(home), f"{values['epoch']} epochs, {values['step']:,} steps{best}")
+    count = sum(parameter.numel() for parameter in run.model.parameters())
+    yield Finding("note", str(home), f"{run.settings.model}, {count:,} parameters, {len(run.vocabulary):,} words")

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from kglm.model.chunk import Piece, whole
+from kglm.model.chunk import whole
 from kglm.model.latent import PAPER, LatentConfig
 from kglm.text.document import Document
-from toys import Step, Toy, annotated, legal_steps, make_toy, random_documents
+from toys import Step, Toy, annotated, legal_steps, make_toy
 
 ANNOTATED = LatentConfig(marginal="annotated")
 
@@ -53,25 +53,3 @@ def test_it_sees_the_word_it_labels(tmp_path: Path) -> None:
     assert one != other
     prior = [float(toy.score(annotated(toy, [replace(new, word=word)])).type_BT[0, 0]) for word in ("Mario", "is")]
     assert prior[0] == prior[1], "the model decides before it sees the word"
-
-
-def test_a_row_does_not_depend_on_the_others(tmp_path: Path) -> None:
-    """9.2: stray terms of other rows made log q, and the perplexity, depend on the batch."""
-    toy = make_toy(tmp_path, latent=ANNOTATED)
-    documents = random_documents(toy, 60)
-    alone = [log_q(toy, document)[0] for document in documents]
-    assert log_q(toy, *documents) == pytest.approx(alone, rel=1e-9)
-    assert log_q(toy, *reversed(documents)) == pytest.approx(alone[::-1], rel=1e-9)
-
-
-def test_chunks_with_carried_state(tmp_path: Path) -> None:
-    toy = make_toy(tmp_path, latent=ANNOTATED)
-    for document in random_documents(toy, 8):
-        encoded = toy.encoder.encode(document)
-        state, total = None, 0.0
-        with torch.no_grad():
-            for start in range(0, len(encoded), 2):
-                piece = Piece(encoded, start, min(start + 2, len(encoded)))
-                scores = toy.proposal.score(toy.builder.build([piece], ahead=1), state)
-                state, total = scores.state, total + float(scores.total_BT.sum())
-        assert total == pytest.approx(log_q(toy, document)[0], rel=1e-9)

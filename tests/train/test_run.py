@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -11,13 +12,19 @@ import pytest
 import torch
 
 from kglm.bundled import DOCUMENTS, ENTITIES, FACTS, RELATIONS
+from kglm.doctor import examine
 from kglm.errors import ConfigError, DataError, KglmError, VersionError
+from kglm.kg.edits import FactEdit, NewEntity
 from kglm.kg.graph import KnowledgeGraph
+from kglm.kg.ids import NEW
 from kglm.kg.imports import import_graph
 from kglm.kg.transe import TransEConfig, embed_graph
 from kglm.model.chunk import whole
+from kglm.text.document import START, Document, Mention
+from kglm.train.checkpoint import load_tensors, save_tensors
 from kglm.train.run import Run, read_for_training, train
-from kglm.train.settings import SHIPPED, RunConfig, load_config
+from kglm.train.settings import PRESETS, SHIPPED, RunConfig, load_config
+from kglm.train.totals import evaluate
 
 SETTINGS = load_config("tiny", "kglm", ["train.epochs=2"])
 
@@ -118,3 +125,104 @@ class TestRefusals:
 @pytest.mark.parametrize("path", sorted(SHIPPED.glob("*.toml")), ids=lambda path: path.stem)
 def test_shipped_settings_are_sound(path: Path) -> None:
     assert isinstance(load_config(path.stem, "kglm"), RunConfig)
+
+
+class TestDoctor:
+    def findings(self, home: Path, level: str) -> list[str]:
+        return [finding.what for finding in examine(home) if finding.level == level]
+
+    def test_healthy(self, run: Path) -> None:
+        assert not self.findings(run, "error") and not self.findings(run, "warning")
+        assert any("epochs" in note for note in self.findings(run, "note"))
+
+    @pytest.mark.parametrize(
+        ("name", "message"),
+        [
+            ("model.safetensors", "is not a whole file of tensors"),
+            ("vocabulary.json", "."),
+            ("config.toml", "is not TOML"),
+            ("run.json", "is not JSON"),
+        ],
+    )
+    def test_damage(self, run: Path, tmp_path: Path, name: str, message: str) -> None:
+        home = shutil.copytree(run, tmp_path / "run")
+        (home / name).write_text("]")
+        [what] = self.findings(home, "error")
+        assert re.search(message, what)
+
+    def test_a_checkpoint_that_lacks_a_part(self, run: Path, tmp_path: Path) -> None:
+        home = shutil.copytree(run, tmp_path / "run")
+        [state] = home.glob("state/*/state.json")
+        state.unlink()
+        assert self.findings(home, "error")
+
+    def test_weights_that_are_no_numbers(self, run: Path, tmp_path: Path) -> None:
+        home = shutil.copytree(run, tmp_path / "run")
+        tensors = load_tensors(home / "model.safetensors")
+        tensors["word_bias_V"][0] = float("nan")
+        save_tensors(home / "model.safetensors", tensors)
+        assert self.findings(home, "error") == ["word_bias_V has entries that are no numbers"]
+
+
+class TestGraphs:
+    """Runs with a graph that is not the one they were trained with."""
+
+    def moved(self, kg: Path, tmp_path: Path) -> Path:
+        for path in (kg, *kg.parent.glob("world.kg.*")):
+            copy = shutil.copytree if path.is_dir() else shutil.copy
+            copy(path, tmp_path / path.name)
+        return tmp_path / "world.kg"
+
+    def test_entities_and_relations_that_came_later(self, run: Path, kg: Path, tmp_path: Path) -> None:
+        """They have inductive vectors; what was trained for each entity or relation keeps its place."""
+        path = self.moved(kg, tmp_path)
+        with KnowledgeGraph.open(path, writable=True) as graph:
+            graph.edit([NewEntity("Q999999001", ("Zora Quist",)), FactEdit("add", "Q999999001", "P26", "Q76")])
+            graph.edit([NewEntity("P999901", ("idol",)), FactEdit("add", "Q76", "P999901", "Q999999001")])
+        before, after = Run.open(run), Run.open(run, kg=path)
+        one, two = before.model.state_dict(), after.model.state_dict()
+        for name, tensor in one.items():
+            rows = len(tensor) if tensor.dim() else None
+            assert torch.equal(two[name][:rows] if rows is not None else two[name], tensor), name
+        assert len(two["latent.relation_RD"]) == len(one["latent.relation_RD"]) + 2
+        [document] = after.encode([Document("t", [START, "Zora", "Quist"], [
+            Mention(1, 3, "Q999999001", "KG", (NEW,), ("Q999999001",))])], "x")  # fmt: skip
+        with torch.no_grad():
+            scores = after.model.score(after.builder.build([whole(document)]))
+        assert torch.isfinite(scores.total_BT).all() and not scores.unknown_BT.any(), "its name is copied"
+
+    def test_vectors_that_were_trained_anew(self, run: Path, kg: Path, tmp_path: Path) -> None:
+        path = self.moved(kg, tmp_path)
+        embed_graph(path, TransEConfig(dim=16, epochs=1, held_out=0, seed=5))
+        with pytest.raises(DataError, match="are not those that this run was trained with; train it again"):
+            Run.open(run, kg=path)
+
+
+@pytest.mark.parametrize("preset", ["best", "paper"])
+def test_presets(preset: str) -> None:
+    settings = load_config("tiny", "kglm", ["latent.uniform_share=0.25"], preset=preset)
+    assert settings.latent == replace(PRESETS[preset], uniform_share=0.25), "what is set wins"
+    with pytest.raises(ConfigError, match="there is no preset 'worst'"):
+        load_config(None, "kglm", preset="worst")
+
+
+def test_the_paper_is_the_preset() -> None:
+    assert load_config("paper", "kglm").latent == PRESETS["paper"]
+
+
+def test_a_document_far_longer_than_a_chunk(run: Path) -> None:
+    """It is read in chunks with carried state; what is kept of its past grows with it, not with its square."""
+    loaded = Run.open(run)
+    [short, *_] = read_for_training([DOCUMENTS])
+    mentions, tokens = [], list[str]()
+    for copy in range(1000):
+        mentions += [
+            mention.moved(mention.start + len(tokens), mention.end + len(tokens)) for mention in short.mentions
+        ]
+        tokens += short.tokens if not copy else [short.tokens[-1], *short.tokens[1:]]
+    [encoded] = loaded.encode([Document("long", tokens, mentions)], "x")
+    assert len(encoded) > 20_000
+    values = [
+        evaluate(loaded.model, loaded.builder, [encoded], rows=1, length=length).nats()["nats"] for length in (70, 4000)
+    ]
+    assert values[0] == pytest.approx(values[1], rel=1e-5)

@@ -55,7 +55,7 @@ def _print(result: CorpusStatistics, title: str) -> None:
 
 
 def doctor(
-    path: Annotated[Path, typer.Argument(metavar="KG|DOCS", help="A knowledge graph or a file of documents.")],
+    path: Annotated[Path, typer.Argument(metavar="KG|DOCS|RUN", help="A graph, a file of documents or a run.")],
     json: Json = False,
 ) -> None:
     """Check an artefact and say what is wrong with it. Leaves with 2 if it cannot be used as it is."""

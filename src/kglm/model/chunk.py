@@ -151,9 +151,9 @@ class ChunkBuilder:
             continues[row, here] = document.continue_T[start:end]
             for target in np.flatnonzero(document.node_T[start:end] >= 0).tolist():
                 mentions.add(row * width + target, document, start + target)
-            for mention_start in document.starts:
-                if start <= mention_start.target < end:
-                    starts.add(row * width + mention_start.target - start, document, mention_start)
+            first, last = (bisect_left(document.starts, bound, key=lambda s: s.target) for bound in (start, end))
+            for mention_start in document.starts[first:last]:
+                starts.add(row * width + mention_start.target - start, document, mention_start)
         return Chunk(
             words_BT=torch.from_numpy(grid["words"]),
             targets_BT=torch.from_numpy(grid["targets"]),

@@ -21,8 +21,9 @@ def choose_threads(*, rows: int = 60, length: int = 16, size: int = 256, words: 
     if cores == 1:
         return 1
     before = torch.get_num_threads()
-    lstm, table = torch.nn.LSTM(size, size), torch.zeros(words, size, requires_grad=True)
-    x = torch.zeros(length, rows, size)
+    with torch.random.fork_rng(devices=[]):
+        lstm = torch.nn.LSTM(size, size)
+    table, x = torch.zeros(words, size, requires_grad=True), torch.zeros(length, rows, size)
 
     def seconds(threads: int) -> float:
         torch.set_num_threads(threads)
@@ -34,8 +35,7 @@ def choose_threads(*, rows: int = 60, length: int = 16, size: int = 256, words: 
         return min(taken)
 
     try:
-        with torch.random.fork_rng(devices=[]):
-            seconds(1)  # the first run of anything is slow
-            return min((cores, 1), key=seconds)
+        seconds(1)  # the first run of anything is slow
+        return min((cores, 1), key=seconds)
     finally:
         torch.set_num_threads(before)

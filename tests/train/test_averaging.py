@@ -1,0 +1,105 @@
+"""Averages of weights, by hand and in training."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from kglm.errors import ConfigError
+from kglm.train.averaging import Average, Averager
+from kglm.train.loop import TrainConfig
+from trainers import CONFIG, run_files, same, trainer
+
+NT_ASGD = replace(CONFIG, optimiser="sgd", learning_rate=1.0, average="triggered", nonmonotone=1, epochs=6, patience=3)
+
+
+def run_through(kind: Average, values: list[float], decay: float = 0.5) -> tuple[Averager, nn.Linear]:
+    model = nn.Linear(1, 1, bias=False)
+    averager = Averager(model, kind, decay)
+    for value in values:
+        nn.init.constant_(model.weight, value)
+        averager.update()
+    return averager, model
+
+
+def test_an_exponential_average_by_hand() -> None:
+    averager, model = run_through("ema", [1.0, 2.0, 4.0])
+    with averager.in_place():
+        # weights 1/8, 1/4, 1/2 of what is after each step, made to sum to 1
+        assert model.weight.item() == pytest.approx((1 / 8 + 2 / 4 + 4 / 2) / (7 / 8))
+    assert model.weight.item() == 4
+
+
+def test_a_triggered_average_is_the_mean_since_it_began() -> None:
+    averager, model = run_through("triggered", [100.0])
+    assert not averager.runs
+    averager.start()
+    for value in (1.0, 2.0, 6.0):
+        nn.init.constant_(model.weight, value)
+        averager.update()
+    with averager.in_place():
+        assert model.weight.item() == pytest.approx(3)
+
+
+def test_without_an_average_the_model_stays_as_it_is() -> None:
+    averager, model = run_through("none", [1.0, 2.0])
+    with averager.in_place():
+        assert model.weight.item() == 2
+    assert not averager.tensors()
+
+
+def test_the_weights_come_back_after_an_error() -> None:
+    averager, model = run_through("ema", [1.0, 2.0])
+    with pytest.raises(RuntimeError), averager.in_place():
+        raise RuntimeError
+    assert model.weight.item() == 2
+
+
+@pytest.mark.parametrize("config", [NT_ASGD, replace(CONFIG, average="ema")], ids=["nt-asgd", "ema"])
+def test_training_with_averages_can_be_resumed_anywhere(tmp_path: Path, config: TrainConfig) -> None:
+    trainer(tmp_path / "whole", config).fit()
+    for steps in (4, 11, 17, 23, None):
+        part = trainer(tmp_path / "parts", config)
+        part.resume()
+        part.fit(stop_after=steps)
+    (whole, log), (parts, parts_log) = run_files(tmp_path / "whole"), run_files(tmp_path / "parts")
+    assert same(whole, parts) and log == parts_log
+
+
+def test_the_saved_model_has_the_averaged_weights_and_training_goes_on_with_its_own(tmp_path: Path) -> None:
+    made = trainer(tmp_path, replace(CONFIG, average="ema", epochs=1))
+    made.fit()
+    saved, _ = run_files(tmp_path)
+    own = made.model.state_dict()
+    assert not same(saved, own)
+    with made.averager.in_place():
+        assert same(saved, made.model.state_dict())
+
+
+def test_the_trigger(tmp_path: Path) -> None:
+    """It begins when validation gets no better, and then has the patience to see what comes of it."""
+    made = trainer(tmp_path, replace(NT_ASGD, learning_rate=50.0))
+    metrics = made.fit()
+    assert made.averager.runs and made.averager.steps < made.step
+    valid = [record["valid"]["nats"] for record in metrics]
+    first_bad = next(k for k in range(1, len(valid)) if valid[k] >= min(valid[:k]))
+    assert made.averager.steps == made.step - metrics[first_bad]["step"]
+
+
+def test_settings_that_make_no_sense() -> None:
+    for name, value in (("average_decay", 1.0), ("threads", -1), ("nonmonotone", 0)):
+        with pytest.raises(ConfigError, match=rf"train\.{name}"):
+            replace(CONFIG, **{name: value})
+
+
+def test_the_frozen_are_not_averaged() -> None:
+    model = nn.Linear(2, 2)
+    model.bias.requires_grad_(False)
+    averager = Averager(model, "ema", 0.9)
+    averager.update()
+    assert averager.tensors().keys() == {"weight"}
+    assert torch.equal(averager.tensors()["weight"], model.weight)
