@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import dataclasses
 import re
 import shlex
 import shutil
@@ -15,6 +16,8 @@ import pytest
 from conftest import ROOT
 from dumps import entity, item, lines, statement
 from kglm import bundled
+from kglm.config import describe
+from kglm.train.settings import RunConfig
 
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 """All of them have sound links; the commands of results.md are not run, they take minutes on the real data."""
@@ -57,6 +60,23 @@ def test_the_python_of_the_readme(home: Path) -> None:
         process = subprocess.run([sys.executable, "-c", block], cwd=home, capture_output=True, text=True)
         assert process.returncode == 0, process.stderr
         assert "Michelle Obama" in process.stdout
+
+
+def test_the_table_of_settings() -> None:
+    """Every setting with its default and its own words, and no other."""
+    defaults, expected = RunConfig(), []
+    for section in ("data", "encoder", "latent", "train"):
+        settings = getattr(defaults, section)
+        texts = describe(type(settings))
+        for field in dataclasses.fields(settings):
+            value = getattr(settings, field.name)
+            shown = str(value).lower() if isinstance(value, bool) else str(value)
+            cell = "" if value is None else f"`{shown}`"
+            expected.append(f"| `{section}.{field.name}` | {cell} | {texts[field.name]} |")
+    found = [
+        line for line in (ROOT / "docs" / "training.md").read_text().splitlines() if re.match(r"\| `\w+\.\w+`", line)
+    ]
+    assert found == expected
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
