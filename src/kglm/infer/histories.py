@@ -1,0 +1,230 @@
+"""Mention histories: what has been said of whom so far, for many ways to explain one text side by side.
+
+A history is all of the past that the next step depends on: which entities were mentioned and when last, whether a
+mention is running and of whom. By which fact an entity was reached, or whether it was new, does not matter for what
+follows, so these are summed out at once. A step is one of
+
+    none              x_t is no mention
+    continue          x_t goes on with the running mention
+    start of e        p(new) p(e | new) + p(related) Σ_{p, r} π(p) π(r | p) / n_{p,r}
+
+Legend: T targets, K histories, C slots: the entities that some history has mentioned; N entities that may start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kglm.infer.tables import Bools, Floats, Ints, LatentTables, Text
+from kglm.kg.arrays import run_starts
+from kglm.kg.graph import KnowledgeGraph
+from kglm.kg.literals import is_literal
+from kglm.model.aliases import AliasTable
+from kglm.model.annotation import DISTANCES, Type, type_feature
+
+NONE, CONTINUE, FIRST = 0, 1, 2
+"""Columns of a table of steps: none, continue, then one for each entity that may start."""
+
+
+class Cast:
+    """The entities that some history of a text has mentioned, each with a slot, and whom they reach."""
+
+    def __init__(self, graph: KnowledgeGraph) -> None:
+        self.graph = graph
+        self.nodes: list[int] = []
+        self.degree: list[int] = []
+        """How many edges each slot has."""
+        self._slot: dict[int, int] = {}
+        self._literal: dict[int, bool] = {}
+        self._reached: dict[int, list[tuple[int, int, int]]] = {}
+        """For each entity, the (slot, relation, number of tails) that lead to it."""
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def is_literal(self, node: int) -> bool:
+        found = self._literal.get(node)
+        if found is None:
+            found = self._literal[node] = is_literal(self.graph.id(node))
+        return found
+
+    def slot(self, node: int) -> int:
+        """The slot of an entity; it gets one, and what it reaches is noted, when it is first asked for."""
+        found = self._slot.get(node)
+        if found is not None:
+            return found
+        slot = self._slot[node] = len(self.nodes)
+        self.nodes.append(node)
+        relation, tail = self.graph.edges(node)
+        self.degree.append(len(tail))
+        run = np.cumsum(run_starts(relation)) - 1
+        size = np.bincount(run)[run]
+        for r, e, n in zip(relation.tolist(), tail.tolist(), size.tolist(), strict=True):
+            self._reached.setdefault(e, []).append((slot, r, n))
+        return slot
+
+    def ways(self, node: int) -> list[tuple[int, int, int]]:
+        """(slot, relation, number of tails) of all facts that lead from a mentioned entity to this one."""
+        return self._reached.get(node, [])
+
+
+@dataclass
+class Histories:
+    """K histories of one text, all before the same target."""
+
+    text: Text
+    cast: Cast
+    aliases: AliasTable
+    running_K: Ints
+    """The entity whose mention is running, or -1."""
+    begun_K: Ints
+    """The first target of the running mention."""
+    spoke_K: Ints
+    """The last target that was a word of a mention, or -1."""
+    subject_K: Ints
+    """Slot of the first entity mentioned, or -1."""
+    last_KC: Ints
+    """For each slot, the last target that was a word of it, or -1."""
+    parent_window: int | None = None
+    continues: bool = True
+    """Whether the type `continue` exists."""
+
+    @classmethod
+    def start(
+        cls,
+        count: int,
+        text: Text,
+        cast: Cast,
+        aliases: AliasTable,
+        *,
+        parent_window: int | None = None,
+        continues: bool = True,
+    ) -> Histories:
+        """So many histories in which nothing has been said."""
+
+        def never() -> Ints:
+            return np.full(count, -1, np.int64)
+
+        nobody_KC = np.full((count, len(cast)), -1, np.int64)
+        return cls(text, cast, aliases, never(), never(), never(), never(), nobody_KC, parent_window, continues)
+
+    def __len__(self) -> int:
+        return len(self.running_K)
+
+    def select(self, index_K: Ints) -> Histories:
+        """These histories, in this order; one may be taken several times."""
+        return Histories(
+            self.text,
+            self.cast,
+            self.aliases,
+            self.running_K[index_K],
+            self.begun_K[index_K],
+            self.spoke_K[index_K],
+            self.subject_K[index_K],
+            self.last_KC[index_K],
+            self.parent_window,
+            self.continues,
+        )
+
+    def key(self, k: int) -> bytes:
+        """Equal for histories from which everything follows alike."""
+        inside = self.running_K[k] >= 0
+        head = np.array([self.running_K[k], self.begun_K[k] * inside, self.spoke_K[k], self.subject_K[k]])
+        slots = np.flatnonzero(self.last_KC[k] >= 0)
+        return bytes(head.tobytes() + slots.tobytes() + self.last_KC[k, slots].tobytes())
+
+    # Before a step
+
+    def candidates(self, t: int) -> Bools:
+        """Which slots can be parents in each history (K × C)."""
+        if self.last_KC.shape[1] < len(self.cast):
+            more = np.full((len(self), len(self.cast) - self.last_KC.shape[1]), -1, np.int64)
+            self.last_KC = np.concatenate([self.last_KC, more], 1)
+        spoken_KC: Bools = self.last_KC >= 0
+        return spoken_KC if self.parent_window is None else spoken_KC & (t - self.last_KC <= self.parent_window)
+
+    def features(self, t: int) -> Ints:
+        """The mention state as the types see it."""
+        since_K = t - self.spoke_K
+        outside_K = 4 + np.where(self.spoke_K < 0, len(DISTANCES) + 1, np.searchsorted(DISTANCES, since_K))
+        result_K = outside_K.astype(np.int64)
+        known: dict[tuple[int, int], int] = {}
+        for k in np.flatnonzero(self.running_K >= 0).tolist():
+            mention = (int(self.running_K[k]), int(self.begun_K[k]))
+            if mention not in known:
+                goes_on, ends = self.aliases[mention[0]].can_follow(self.text.surface[mention[1] + 1 : t + 1])
+                known[mention] = type_feature(True, goes_on, ends, None)
+            result_K[k] = known[mention]
+        return result_K
+
+    def types(self, t: int, *tables: LatentTables) -> list[Floats]:
+        """log p(type) in each history, under each of the models."""
+        inside_K = (self.running_K >= 0) & self.continues
+        related_K: Bools = np.asarray(self.candidates(t).any(1))
+        feature_K = self.features(t)
+        return [each.types(t, feature_K, related_K, inside_K) for each in tables]
+
+    def parents(self, t: int, tables: LatentTables) -> Floats:
+        """log π(p) over slots in each history; -inf for those that are no candidates, and where there are none."""
+        can_KC = self.candidates(t)
+        score_C = np.array([tables.parent(node)[t] for node in self.cast.nodes])
+        score_KC = score_C + tables.recency[np.searchsorted(DISTANCES, np.maximum(t - self.last_KC, 1))]
+        if tables.subject:
+            rows = np.flatnonzero(self.subject_K >= 0)
+            score_KC[rows, self.subject_K[rows]] += tables.subject
+        score_KC[~can_KC] = -np.inf
+        highest_K1 = np.maximum(score_KC.max(1, keepdims=True, initial=-np.inf), -1e300)
+        with np.errstate(divide="ignore"):
+            log_z_K1 = highest_K1 + np.log(np.exp(score_KC - highest_K1).sum(1, keepdims=True))
+        return score_KC - np.where(np.isfinite(log_z_K1), log_z_K1, 0.0)
+
+    def starts(self, t: int, nodes: Sequence[int], tables: LatentTables, type_KC: Floats) -> Floats:
+        """log p(start of e) of each history and entity (K × N), however e is reached."""
+        node_N = np.asarray(nodes, np.int64)
+        new_N = tables.new(np.full(len(node_N), t), node_N)
+        log_new_KN = type_KC[:, Type.NEW, None] + new_N
+        columns = [n for n, node in enumerate(nodes) if self.cast.ways(node)]
+        if not columns or not np.isfinite(type_KC[:, Type.RELATED]).any():
+            return log_new_KN
+        reach_CN = np.zeros((len(self.cast), len(columns)))
+        for column, n in enumerate(columns):
+            for slot, relation, tails in self.cast.ways(nodes[n]):
+                log_z = tables.relation_log_z(self.cast.nodes[slot])[t]
+                reach_CN[slot, column] += np.exp(tables.relation_TR[t, relation] - log_z) / tails
+        with np.errstate(divide="ignore"):
+            log_reach_KN = np.log(np.exp(self.parents(t, tables)) @ reach_CN)
+        log_new_KN[:, columns] = np.logaddexp(log_new_KN[:, columns], type_KC[:, Type.RELATED, None] + log_reach_KN)
+        return log_new_KN
+
+    def steps(self, t: int, nodes: Sequence[int], tables: LatentTables) -> Floats:
+        """log p of every step: none, continue, start of each of these entities (K × (2 + N))."""
+        [type_KC] = self.types(t, tables)
+        parts = [type_KC[:, [Type.NONE]], type_KC[:, [Type.CONTINUE]]]
+        if len(nodes):
+            parts.append(self.starts(t, nodes, tables, type_KC))
+        return np.concatenate(parts, 1)
+
+    # A step
+
+    def advance(self, t: int, column_K: Ints, nodes: Sequence[int]) -> None:
+        """Each history takes the step of its column of `steps`."""
+        self.candidates(t)
+        starts_K = np.flatnonzero(column_K >= FIRST)
+        for k in starts_K.tolist():
+            self.running_K[k] = nodes[int(column_K[k]) - FIRST]
+        self.begun_K[starts_K] = t
+        self.running_K[column_K == NONE] = -1
+        speaking_K = np.flatnonzero(column_K != NONE)
+        self.spoke_K[speaking_K] = t
+        slot_of = {node: self.cast.slot(node) for node in set(self.running_K[speaking_K].tolist())
+                   if not self.cast.is_literal(node)}  # fmt: skip
+        self.candidates(t)
+        for k in speaking_K.tolist():
+            slot = slot_of.get(int(self.running_K[k]))
+            if slot is not None:
+                self.last_KC[k, slot] = t
+                if self.subject_K[k] < 0:
+                    self.subject_K[k] = slot

@@ -1,0 +1,228 @@
+"""The numbers of one text under one model, computed once however many histories are weighed against it.
+
+The encoder reads words only, so its hidden states, and all that follows from them at a position, do not depend on the
+facts behind the text: scores of types and relations at every position, of a parent when it is first mentioned, of a
+word given an entity when some history first asks for it.
+
+Legend: T targets of the text, C types, R relation indices, K histories, E real entities, N nodes asked for, P pairs of
+position and entity, S samples, J alias slots.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from kglm.kg.graph import KnowledgeGraph
+from kglm.model.aliases import AliasTable
+from kglm.model.annotation import Type
+from kglm.model.kglm import Kglm
+from kglm.model.parts import LatentModel
+from kglm.model.render import real_slots
+from kglm.model.softmax import linear_logsumexp, linear_score
+from kglm.text.vocabulary import UNKNOWN_INDEX
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+CHUNK = 500
+"""Words that are encoded in one go."""
+PAIRS_AT_ONCE = 4096
+"""Pairs of position and entity whose words are scored in one go."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """The words of a document; target t is word t + 1."""
+
+    title: str
+    surface: Sequence[str]
+    words_N: Ints
+
+    def __len__(self) -> int:
+        """How many targets there are."""
+        return max(len(self.words_N) - 1, 0)
+
+    def target(self, t: int) -> str:
+        return self.surface[t + 1]
+
+
+def hidden_states(model: LatentModel, text: Text, *, ahead: int | None = None) -> Tensor:
+    """h_t at every target (T × size of h); `ahead` = 1 reads the target itself before it speaks."""
+    ahead = model.ahead if ahead is None else ahead
+    words_T = torch.from_numpy(text.words_N[ahead : len(text) + ahead]).to(model.encoder.embedding.weight.device)
+    state, parts = None, []
+    for start in range(0, len(text), CHUNK):
+        output = model.encoder(words_T[None, start : start + CHUNK], state)
+        state = output.state
+        parts.append(output.h_BTD[0])
+    return torch.cat(parts) if parts else model.encoder.embedding.weight.new_zeros(0, sum(model.sizes))
+
+
+def array(tensor: Tensor) -> Floats:
+    return tensor.detach().cpu().double().numpy()
+
+
+class LatentTables:
+    """Scores of the latent variables of one text, under the model or the proposal; τ is the temperature."""
+
+    def __init__(self, model: LatentModel, h_TD: Tensor, graph: KnowledgeGraph, *, temperature: float = 1.0) -> None:
+        self._latent = latent = model.latent
+        self._graph = graph
+        self._scale = 1 / temperature
+        config = latent.config
+        h_x_TH, self._h_p_TD, h_r_TD = torch.split(h_TD, model.sizes, -1)
+        tables = latent.tables(model.encoder.embedding.weight)
+        self.type_TC = array(latent.type_head(h_x_TH)) * self._scale
+        features_FC = latent.type_feature if config.type_features else torch.zeros_like(latent.type_feature)
+        self._feature_FC = array(features_FC) * self._scale
+        recency = latent.recency if config.recency_bias else torch.zeros_like(latent.recency)
+        self.recency = array(recency) * self._scale
+        self.subject = latent.subject.item() * self._scale if config.subject_bias else 0.0
+        self.relation_TR = array(h_r_TD @ tables.relation_RD.T) * self._scale
+        h_new_TC = self._h_p_TD + h_r_TD
+        if config.frequency_bias:
+            h_new_TC = torch.cat([h_new_TC, latent.frequency.expand(len(h_new_TC), -1)], -1)
+        self._h_new_TC = h_new_TC * self._scale
+        self._bias_E = None if tables.bias_E is None else tables.bias_E * self._scale
+        self._new_log_z_T: Floats | None = None
+        self._parent: dict[int, Floats] = {}
+        self._relation_log_z: dict[int, Floats] = {}
+
+    def __len__(self) -> int:
+        return len(self.type_TC)
+
+    def types(self, t: int, feature_K: Ints, related_K: Bools, continue_K: Bools) -> Floats:
+        """log p(type) in each state; an illegal type has exactly -inf."""
+        logits_KC = self.type_TC[t] + self._feature_FC[feature_K]
+        logits_KC[~related_K, Type.RELATED] = -np.inf
+        logits_KC[~continue_K, Type.CONTINUE] = -np.inf
+        highest_K1 = logits_KC.max(1, keepdims=True)
+        log_z_K1: Floats = highest_K1 + np.log(np.exp(logits_KC - highest_K1).sum(1, keepdims=True))
+        return logits_KC - log_z_K1
+
+    # New entities
+
+    @property
+    def new_log_z_T(self) -> Floats:
+        """log Σ_e exp(v_e · h + b_e) at every position, computed when it is first needed."""
+        if self._new_log_z_T is None:
+            self._new_log_z_T = array(linear_logsumexp(self._h_new_TC, self._latent.real_EC, self._bias_E))
+        return self._new_log_z_T
+
+    def new(self, t_N: Ints, node_N: Ints) -> Floats:
+        """log p(e | new) of pairs of position and entity; a literal is never new: -inf."""
+        place_N = self._latent.place_N[torch.from_numpy(node_N)]
+        at_N = place_N.clamp(min=0)
+        score_N = (self._h_new_TC[torch.from_numpy(t_N)] * self._latent.real_EC[at_N]).sum(-1)
+        if self._bias_E is not None:
+            score_N = score_N + self._bias_E[at_N]
+        log_p_N = array(score_N) - self.new_log_z_T[t_N]
+        share = self._latent.config.uniform_share
+        if share:
+            log_p_N = np.logaddexp(log_p_N + math.log1p(-share), math.log(share / len(self._latent.real_E)))
+        log_p_N[place_N.cpu().numpy() < 0] = -np.inf
+        return log_p_N
+
+    def draw_new(self, uniform_TS: Floats) -> Ints:
+        """Nodes drawn from p(e | new): one for each of the given numbers, which are even on [0, 1)."""
+        share, count = self._latent.config.uniform_share, len(self._latent.real_E)
+        real_E = self._latent.real_E.cpu().numpy()
+        place_TS = np.minimum((uniform_TS / max(share, 1e-300) * count).astype(np.int64), count - 1)
+        drawn_TS = (uniform_TS - share) / (1 - share)
+        size = max(1, (1 << 22) // count)
+        for start in range(0, len(uniform_TS), size):
+            rows = slice(start, start + size)
+            score_TE = torch.nn.functional.linear(self._h_new_TC[rows], self._latent.real_EC, self._bias_E)
+            mass_TE = array((score_TE - score_TE.amax(-1, keepdim=True)).exp()).cumsum(-1)
+            for row, (mass_E, wanted_S) in enumerate(zip(mass_TE, drawn_TS[rows], strict=True)):
+                found_S = np.minimum(np.searchsorted(mass_E, wanted_S * mass_E[-1], side="right"), count - 1)
+                place_TS[start + row] = np.where(wanted_S < 0, place_TS[start + row], found_S)
+        return np.asarray(real_E[place_TS], np.int64)
+
+    # Parents and relations
+
+    def parent(self, node: int) -> Floats:
+        """v_p · h_p at every position."""
+        found = self._parent.get(node)
+        if found is None:
+            vector_D = self._latent.entity_vectors(torch.tensor(node))
+            found = self._parent[node] = array(self._h_p_TD @ vector_D) * self._scale
+        return found
+
+    def relation_log_z(self, node: int) -> Floats:
+        """log Σ_r exp(v_r · h_r) over the distinct relations of a parent, at every position."""
+        found = self._relation_log_z.get(node)
+        if found is None:
+            distinct = np.unique(self._graph.edges(node).relation)
+            score_TR = self.relation_TR[:, distinct]
+            highest_T = score_TR.max(1) if len(score_TR) else np.zeros(0)
+            found = highest_T + np.log(np.exp(score_TR - highest_T[:, None]).sum(1))
+            self._relation_log_z[node] = found
+        return found
+
+
+class WordTable:
+    """log p(x_t | entity), each pair of position and entity scored once; -1 is no entity."""
+
+    def __init__(self, model: Kglm, h_TD: Tensor, text: Text, aliases: AliasTable) -> None:
+        self._model = model
+        self._text = text
+        self._aliases = aliases
+        self._h_x_TH = h_TD[:, : model.sizes[0]]
+        self._target_T = torch.from_numpy(text.words_N[1:]).to(h_TD.device)
+        weight_VH, bias_V = model.encoder.embedding.weight, model.word_bias_V
+        plain_T = linear_score(self._h_x_TH, weight_VH, bias_V, self._target_T)
+        self.plain_T = array(plain_T - linear_logsumexp(self._h_x_TH, weight_VH, bias_V))
+        """log p(x_t | no entity)."""
+        self.unknown_T = text.words_N[1:] == UNKNOWN_INDEX
+        self._known: dict[tuple[int, int], tuple[float, bool]] = {}
+
+    def __len__(self) -> int:
+        """How many pairs have been scored."""
+        return len(self._known)
+
+    def prepare(self, pairs: Iterable[tuple[int, int]]) -> None:
+        """Score the pairs that are not known yet, many at a time."""
+        missing = [pair for pair in dict.fromkeys(pairs) if pair not in self._known]
+        with torch.no_grad():
+            for start in range(0, len(missing), PAIRS_AT_ONCE):
+                self._score(missing[start : start + PAIRS_AT_ONCE])
+
+    def log_p(self, t: int, nodes: Sequence[int]) -> tuple[Floats, Bools]:
+        """log p(x_t | entity) of entities, and whether it is paid for as the unknown word."""
+        self.prepare((t, node) for node in nodes)
+        values = [self._known[t, node] for node in nodes]
+        return np.array([p for p, _ in values], np.float64), np.array([unknown for _, unknown in values], np.bool_)
+
+    def _score(self, pairs: list[tuple[int, int]]) -> None:
+        model, renderer = self._model, self._model.renderer
+        weight_VH, bias_V = model.encoder.embedding.weight, model.word_bias_V
+        nodes = {node: place for place, node in enumerate(dict.fromkeys(node for _, node in pairs))}
+        device = self._h_x_TH.device
+        t_P = torch.tensor([t for t, _ in pairs], device=device)
+        place_P = torch.tensor([nodes[node] for _, node in pairs], device=device)
+        alias_UAL = torch.from_numpy(np.stack([self._aliases[node].words_AL for node in nodes])).to(device)
+        match_PJ = torch.zeros(len(pairs), self._aliases.slots, dtype=torch.bool)
+        for row, (t, node) in enumerate(pairs):
+            match_PJ[row, self._aliases[node].matches(self._text.target(t))] = True
+        entity_UD = model.latent.entity_vectors(torch.tensor(list(nodes), device=device))
+        slot_UJH = renderer.encode_aliases(weight_VH, alias_UAL)
+        h_PH = renderer.project(self._h_x_TH[t_P], entity_UD[place_P])
+        copy_PJ = renderer.copy_scores(h_PH, slot_UJH[place_P], real_slots(alias_UAL)[place_P])
+        target_P = self._target_T[t_P]
+        scores = renderer.score(
+            linear_score(h_PH, weight_VH, bias_V, target_P),
+            linear_logsumexp(h_PH, weight_VH, bias_V),
+            copy_PJ,
+            target_P,
+            match_PJ.to(device),
+        )
+        values = zip(array(scores.log_p_S).tolist(), scores.unknown_S.tolist(), strict=True)
+        self._known.update(zip(pairs, values, strict=True))
