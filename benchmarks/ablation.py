@@ -4,9 +4,9 @@ python benchmarks/ablation.py --kg world.kg --to ablation.jsonl --train a.jsonl.
     --valid c.jsonl.gz:100 --seeds 0 1
 
 A file may be followed by a range of its documents (`:400` the first 400, `:-10` all but the last ten, `-10:` these).
-Every variant is trained with the marginal it names, and then measured by the same one, `entity`: what a listed fact or
-a type costs differs from one marginal to another, what a word and its entity cost does not. Results that are in the
-file already are kept, so the run can be interrupted. Prints the table as Markdown.
+Every variant is trained with the marginal it names and measured by the same two: `nats` sums over every way to an entity
+(`entity`), the components are those of `all`, where a mention is new or related as the annotation has it. Results that
+are in the file already are kept, so the run can be interrupted. Prints the table as Markdown.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import torch
 
 from kglm.config import from_dict
 from kglm.kg.graph import KnowledgeGraph
+from kglm.model.annotation import EncodedDocument
 from kglm.model.latent import LatentConfig
 from kglm.text.document import Document
 from kglm.train.checkpoint import load_into, load_tensors
@@ -84,14 +85,22 @@ def measure(latent: LatentConfig, seed: int, epochs: int, kg: Path, data: list[l
         run = Run.create(home, settings, KnowledgeGraph.open(kg), data[0])
         train, valid = run.encode(data[0], "train", counted=True), run.encode(data[1], "valid")
         Trainer(run.model, run.builder, train, valid, settings.train, home).fit()
-        judged = replace(settings, latent=replace(latent, marginal="entity"))
-        judge = Run(home, judged, run.vocabulary, run.graph, run.introductions)
-        load_into(judge.model, load_tensors(home / "model.safetensors"), home)
-        totals = evaluate(judge.model, judge.builder, valid, rows=60, length=70)
         seconds = time.perf_counter() - started
-        return {"nats": totals.nats(), "starts": totals.starts, "targets": totals.targets, "seconds": seconds}
+        judged = {}
+        for marginal in ("all", "entity"):
+            kind = replace(settings, latent=replace(latent, marginal=marginal))  # type: ignore[arg-type]
+            judge = Run(home, kind, run.vocabulary, run.graph, run.introductions)
+            load_into(judge.model, load_tensors(home / "model.safetensors"), home)
+            judged[marginal] = evaluate(judge.model, judge.builder, valid, rows=60, length=70)
+        nats = judged["all"].nats() | {"nats": judged["entity"].nats()["nats"]}
+        counts = {"starts": judged["all"].starts, "targets": judged["all"].targets}
+        return {"nats": nats, **counts, "epochs": epochs, "trained_on": run_size(train), "seconds": seconds}
     finally:
         shutil.rmtree(home)
+
+
+def run_size(documents: list[EncodedDocument]) -> int:
+    return sum(map(len, documents))
 
 
 def table(results: list[dict[str, Any]]) -> str:

@@ -105,7 +105,8 @@ class LatentTables:
         logits_KC[~continue_K, Type.CONTINUE] = -np.inf
         highest_K1 = logits_KC.max(1, keepdims=True)
         log_z_K1: Floats = highest_K1 + np.log(np.exp(logits_KC - highest_K1).sum(1, keepdims=True))
-        return logits_KC - log_z_K1
+        log_p_KC: Floats = logits_KC - log_z_K1
+        return log_p_KC
 
     # New entities
 
@@ -200,6 +201,17 @@ class WordTable:
         self.prepare((t, node) for node in nodes)
         values = [self._known[t, node] for node in nodes]
         return np.array([p for p, _ in values], np.float64), np.array([unknown for _, unknown in values], np.bool_)
+
+    def of(self, node_TS: Ints) -> tuple[Floats, Bools]:
+        """log p(x_t | entity) for annotations of the whole text, and whether it is paid for as the unknown word."""
+        log_p_TS = np.repeat(self.plain_T[:, None], node_TS.shape[1], 1)
+        unknown_TS = np.repeat(self.unknown_T[:, None], node_TS.shape[1], 1)
+        t_P, s_P = np.nonzero(node_TS >= 0)
+        pairs = list(zip(t_P.tolist(), node_TS[t_P, s_P].tolist(), strict=True))
+        self.prepare(pairs)
+        if pairs:
+            log_p_TS[t_P, s_P], unknown_TS[t_P, s_P] = zip(*(self._known[pair] for pair in pairs), strict=True)
+        return log_p_TS, unknown_TS
 
     def _score(self, pairs: list[tuple[int, int]]) -> None:
         model, renderer = self._model, self._model.renderer

@@ -1,0 +1,133 @@
+"""Importance sampling, the paper's estimator: annotations are drawn from the proposal q(z | x) and weighed by p / q.
+
+    log p̂(x) = logsumexp_s(log p(x, z_s) − log q(z_s | x)) − log S
+
+p and q are densities over the same variables: where mentions begin, of whom they are and where they end; both sum over
+the facts that reach an entity. A sample has a stream of random numbers of its own, so how many are drawn together does
+not change them.
+
+Legend: T targets, S samples, C slots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from kglm.errors import ConfigError, DataError
+from kglm.infer.histories import CONTINUE, FIRST, NONE, Cast, Histories
+from kglm.infer.scene import Scene
+from kglm.infer.tables import Bools, Floats, Ints, LatentTables, hidden_states
+from kglm.model.annotation import Type
+from kglm.model.proposal import Proposal
+
+TYPE, NEW, PARENT, RELATION, TAIL = range(5)
+"""What the random numbers of a step are for."""
+
+
+@dataclass(frozen=True)
+class ImportanceConfig:
+    """How to draw."""
+
+    samples: int = 100
+    """Annotations that are drawn."""
+    temperature: float = 1.0
+    """Above 1 the proposal is flatter, below 1 sharper."""
+    peek: bool = True
+    """Whether the proposal sees the word it labels, as it was trained to."""
+    block: int = 256
+    """Samples that are drawn together: bounds the memory."""
+
+    def __post_init__(self) -> None:
+        if self.samples < 1 or self.block < 1:
+            raise ConfigError(f"{self.samples} samples in blocks of {self.block}", remedy="give at least 1 of each")
+        if not 0 < self.temperature < float("inf"):
+            raise ConfigError(f"a temperature of {self.temperature}", remedy="give a number above 0")
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Annotations of a text and what they weigh; `z_TS` has what each step is: -2 none, -1 continue, or who starts."""
+
+    z_TS: Ints
+    log_p_TS: Floats
+    log_q_TS: Floats
+    unknown_TS: Bools
+    """Whether the word is paid for as the unknown one."""
+
+
+def proposal_tables(scene: Scene, proposal: Proposal, config: ImportanceConfig) -> LatentTables:
+    """The proposal's view of the text."""
+    if proposal.encoder.embedding.num_embeddings != scene.model.encoder.embedding.num_embeddings:
+        raise DataError("the proposal has another vocabulary than the model", remedy="train both on the same documents")
+    with torch.no_grad():
+        h_TD = hidden_states(proposal, scene.text, ahead=int(config.peek))
+        return LatentTables(proposal, h_TD, scene.parts.graph, temperature=config.temperature)
+
+
+def draw(scene: Scene, proposal: LatentTables, config: ImportanceConfig, seed: int) -> Iterator[Drawn]:
+    """All samples, a block at a time."""
+    for start in range(0, config.samples, config.block):
+        numbers = range(start, min(start + config.block, config.samples))
+        streams = [np.random.default_rng([seed, number]).random((5, len(scene))) for number in numbers]
+        yield _draw_block(scene, proposal, np.stack(streams, -1))
+
+
+def _draw_block(scene: Scene, proposal: LatentTables, uniform_5TS: Floats) -> Drawn:
+    _, length, count = uniform_5TS.shape
+    histories = scene.histories(count, Cast(scene.parts.graph))
+    new_TS = proposal.draw_new(uniform_5TS[NEW])
+    z_TS = np.full((length, count), -2)
+    node_TS = np.full((length, count), -1)
+    log_p_TS, log_q_TS = np.empty((length, count)), np.empty((length, count))
+    for t in range(length):
+        type_p, type_q = histories.types(t, scene.latent, proposal)
+        type_S = _draw_rows(np.exp(type_q), uniform_5TS[TYPE, t])
+        column_S = np.where(type_S == Type.CONTINUE, CONTINUE, NONE)
+        rows = np.arange(count)
+        log_p_TS[t], log_q_TS[t] = type_p[rows, type_S], type_q[rows, type_S]
+        z_TS[t, type_S == Type.CONTINUE] = -1
+        starting = np.flatnonzero((type_S == Type.NEW) | (type_S == Type.RELATED))
+        nodes: list[int] = []
+        if len(starting):
+            of_S = new_TS[t].copy()
+            related = np.flatnonzero(type_S == Type.RELATED)
+            if len(related):
+                of_S[related] = _draw_related(t, histories.select(related), proposal, uniform_5TS[:, t, related])
+            nodes = sorted(set(of_S[starting].tolist()))
+            place_S = np.searchsorted(nodes, of_S[starting])
+            few = histories.select(starting)
+            at = np.arange(len(starting))
+            log_p_TS[t, starting] = few.starts(t, nodes, scene.latent, type_p[starting])[at, place_S]
+            log_q_TS[t, starting] = few.starts(t, nodes, proposal, type_q[starting])[at, place_S]
+            column_S[starting] = FIRST + place_S
+            z_TS[t, starting] = of_S[starting]
+        histories.advance(t, column_S, nodes)
+        node_TS[t] = histories.running_K
+    word_TS, unknown_TS = scene.words.of(node_TS)
+    return Drawn(z_TS, log_p_TS + word_TS, log_q_TS, unknown_TS)
+
+
+def _draw_rows(mass_SC: Floats, uniform_S: Floats) -> Ints:
+    """A column for each row, with probability as its mass."""
+    until_SC = np.cumsum(mass_SC, 1)
+    column_S = (uniform_S[:, None] * until_SC[:, -1:] >= until_SC).sum(1)
+    highest = mass_SC.shape[1] - 1 - np.argmax(mass_SC[:, ::-1] > 0, 1)  # the last that has any mass
+    return np.asarray(np.minimum(column_S, highest), np.int64)
+
+
+def _draw_related(t: int, histories: Histories, proposal: LatentTables, uniform_5S: Floats) -> Ints:
+    """An entity for each history, by a parent, a relation and a tail."""
+    cast, order = histories.cast, np.argsort(histories.cast.nodes)  # by number: slots are in order of appearance
+    slot_S = order[_draw_rows(np.exp(histories.parents(t, proposal))[:, order], uniform_5S[PARENT])]
+    found = np.empty(len(slot_S), np.int64)
+    for s, slot in enumerate(slot_S.tolist()):
+        relation, tail = cast.graph.edges(cast.nodes[slot])
+        distinct, first, count = np.unique(relation, return_index=True, return_counts=True)
+        mass = np.exp(proposal.relation_TR[t, distinct] - proposal.relation_log_z(cast.nodes[slot])[t])
+        [r] = _draw_rows(mass[None], uniform_5S[RELATION, s : s + 1])
+        found[s] = tail[first[r] + min(int(uniform_5S[TAIL, s] * count[r]), count[r] - 1)]
+    return found

@@ -1,0 +1,175 @@
+"""log p(x) of a document, without its annotation: one interface for four ways.
+
+estimate = log_marginal(run, document, "particle", samples=100, seed=0)
+estimate.log_p, estimate.upp_log_p          # nats; upp divides what an unknown word gets among all unknown types
+
+importance   unbiased estimate of p(x) by samples of a proposal (the paper); log p̂ is below log p(x) on average
+particle     unbiased estimate of p(x) by a particle filter; log p̂ is below log p(x) on average, mostly by less
+beam         a lower bound of p(x), always
+exact        p(x), for small worlds
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import zlib
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from kglm.errors import ConfigError
+from kglm.infer.beam import beam_search, exact
+from kglm.infer.importance import ImportanceConfig, draw, proposal_tables
+from kglm.infer.particle import ParticleConfig, particle_filter
+from kglm.infer.scene import Scene
+from kglm.infer.tables import Floats
+from kglm.model.proposal import Proposal
+
+Method = Literal["importance", "particle", "beam", "exact"]
+
+
+@dataclass(frozen=True)
+class MarginalConfig:
+    """How to estimate p(x)."""
+
+    method: Method = "particle"
+    """importance, particle, beam or exact."""
+    samples: int = 100
+    """Samples, particles, or the width of the beam."""
+    seed: int = 0
+    """Decides the draws; each document has draws of its own."""
+    temperature: float = 1.0
+    """Of the proposal, for importance."""
+    peek: bool = True
+    """Whether the proposal sees the word it labels, for importance."""
+    block: int = 256
+    """Samples that are drawn together, for importance: bounds the memory."""
+
+    def __post_init__(self) -> None:
+        if self.samples < 1:
+            raise ConfigError(f"{self.samples} samples", remedy="give at least 1")
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What is known of p(x) of one document."""
+
+    title: str
+    method: Method
+    samples: int
+    log_p: float
+    upp_log_p: float
+    targets: int
+    unknown: int
+    """Targets that are not in the vocabulary."""
+    weights: Floats
+    """Log weights of the samples or particles; of the beam, one number."""
+    ess: float
+    """Effective number of samples; for a filter, the least on the way."""
+    k_hat: float
+    """Shape of the weights' tail: below 0.7 the estimate can be trusted; not a number where it has no meaning."""
+    seconds: float
+    increments_T: Floats = field(repr=False)
+    """log p̂(x_t | x_<t); they sum to log_p."""
+    upp_increments_T: Floats = field(repr=False)
+
+
+def log_marginal(scene: Scene, config: MarginalConfig, *, proposal: Proposal | None = None) -> Estimate:
+    """Estimate p(x) of the scene's text."""
+    started = time.perf_counter()
+    penalty = math.log(scene.unknown_types)
+    seed = zlib.crc32(" ".join(scene.text.surface).encode("utf-8", "surrogatepass")) ^ config.seed
+    totals_T, upp_T, weights, ess = _METHODS[config.method](scene, config, proposal, penalty, seed)
+    return Estimate(
+        scene.text.title,
+        config.method,
+        config.samples,
+        float(totals_T[-1]) if len(totals_T) else 0.0,
+        float(upp_T[-1]) if len(upp_T) else 0.0,
+        len(scene),
+        int(scene.words.unknown_T.sum()),
+        weights,
+        ess,
+        pareto_k(weights) if config.method == "importance" else math.nan,
+        time.perf_counter() - started,
+        np.diff(totals_T, prepend=0.0),
+        np.diff(upp_T, prepend=0.0),
+    )
+
+
+Result = tuple[Floats, Floats, Floats, float]
+"""log p̂(x_≤t) and the same for unknown-penalised words, the log weights, the effective number of samples."""
+
+
+def _importance(scene: Scene, config: MarginalConfig, proposal: Proposal | None, penalty: float, seed: int) -> Result:
+    if proposal is None:
+        raise ConfigError("importance sampling draws from a proposal, and none is given", remedy="give --proposal RUN")
+    drawing = ImportanceConfig(config.samples, config.temperature, config.peek, config.block)
+    tables = proposal_tables(scene, proposal, drawing)
+    totals_T = upp_T = np.full(len(scene), -np.inf)
+    weights = []
+    for drawn in draw(scene, tables, drawing, seed):
+        log_w_TS = np.cumsum(drawn.log_p_TS - drawn.log_q_TS, 0)
+        upp_TS = log_w_TS - penalty * np.cumsum(drawn.unknown_TS, 0)
+        totals_T = np.logaddexp(totals_T, np.logaddexp.reduce(log_w_TS, 1))
+        upp_T = np.logaddexp(upp_T, np.logaddexp.reduce(upp_TS, 1))
+        weights.append(log_w_TS[-1] if len(log_w_TS) else np.zeros(log_w_TS.shape[1]))
+    log_w_S = np.concatenate(weights)
+    log_count = math.log(config.samples)
+    return totals_T - log_count, upp_T - log_count, log_w_S, effective_size(log_w_S)
+
+
+def _particle(scene: Scene, config: MarginalConfig, proposal: Proposal | None, penalty: float, seed: int) -> Result:
+    del proposal
+    filtering = ParticleConfig(config.samples)
+    plain = particle_filter(scene, filtering, seed)
+    penalised = particle_filter(scene, filtering, seed, penalty=penalty) if penalty else plain
+    least = float(plain.ess_T.min()) if len(scene) else float(config.samples)
+    return plain.totals_T, penalised.totals_T, plain.log_w_K, least
+
+
+def _beam(scene: Scene, config: MarginalConfig, proposal: Proposal | None, penalty: float, seed: int) -> Result:
+    del proposal, seed
+    totals_T = beam_search(scene, config.samples)
+    return totals_T, beam_search(scene, config.samples, penalty=penalty), totals_T[-1:], math.nan
+
+
+def _exact(scene: Scene, config: MarginalConfig, proposal: Proposal | None, penalty: float, seed: int) -> Result:
+    del config, proposal, seed
+    totals_T = exact(scene)
+    return totals_T, exact(scene, penalty=penalty), totals_T[-1:], math.nan
+
+
+_METHODS = {"importance": _importance, "particle": _particle, "beam": _beam, "exact": _exact}
+
+
+def effective_size(log_w_S: Floats) -> float:
+    """(Σ w)² / Σ w²."""
+    return float(np.exp(2 * np.logaddexp.reduce(log_w_S) - np.logaddexp.reduce(2 * log_w_S)))
+
+
+def pareto_k(log_w_S: Floats) -> float:
+    """k̂: the shape of a generalised Pareto distribution fitted to the largest weights (Vehtari et al., 2024).
+
+    The fit is that of Zhang and Stephens (2009): a posterior mean over a grid of the one parameter that is left when
+    the other is at its best. Not a number with fewer than 25 samples, or weights that are all alike.
+    """
+    count = len(log_w_S)
+    tail = min(math.ceil(3 * math.sqrt(count)), count // 5)
+    if count < 25:
+        return math.nan
+    ordered = np.sort(np.exp(log_w_S - log_w_S.max()))
+    x = ordered[-tail:] - ordered[-tail - 1]
+    if not x[-1] > 0 or not x[len(x) // 4] > 0:
+        return math.nan
+    grid = 30 + int(math.sqrt(tail))
+    place = np.arange(1, grid + 1) - 0.5
+    theta = 1 / x[-1] + (1 - np.sqrt(grid / place)) / (3 * x[int(tail / 4 + 0.5) - 1])
+    k_grid = np.log1p(-theta[:, None] * x).mean(1)
+    likelihood = tail * (np.log(-theta / k_grid) - k_grid - 1)
+    weight = 1 / np.exp(likelihood - likelihood[:, None]).sum(1)
+    best = float((theta * weight).sum())
+    k = float(np.log1p(-best * x).mean())
+    return (tail * k + 10 * 0.5) / (tail + 10)  # a weak prior at one half, for short tails
