@@ -4,9 +4,9 @@ python benchmarks/ablation.py --kg world.kg --to ablation.jsonl --train a.jsonl.
     --valid c.jsonl.gz:100 --seeds 0 1
 
 A file may be followed by a range of its documents (`:400` the first 400, `:-10` all but the last ten, `-10:` these).
-Every variant is trained with the marginal it names and measured by the same two: `nats` sums over every way to an entity
-(`entity`), the components are those of `all`, where a mention is new or related as the annotation has it. Results that
-are in the file already are kept, so the run can be interrupted. Prints the table as Markdown.
+Every variant is trained with the marginal it names and measured by the same two: `nats` sums over every way to an
+entity (`entity`), the components are those of `all`, where a mention is new or related as it is annotated. What is in
+the file already is kept, so the run can be interrupted. Prints the table as Markdown.
 """
 
 from __future__ import annotations

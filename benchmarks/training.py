@@ -26,8 +26,9 @@ import torch
 from torch import Generator, Tensor, nn
 
 from kglm.kg.graph import KnowledgeGraph
-from kglm.model.chunk import Chunk
+from kglm.model.chunk import Chunk, ChunkBuilder, Piece
 from kglm.model.encoder import EncoderConfig
+from kglm.model.entities import count_introductions
 from kglm.model.parts import ChunkModel
 from kglm.text.document import Document
 from kglm.text.vocabulary import Vocabulary
@@ -35,7 +36,8 @@ from kglm.train.batches import epoch_plan
 from kglm.train.run import Run, read_for_training
 from kglm.train.settings import PRESETS, RunConfig, load_config
 
-Step = Callable[[Chunk], float]
+Step = Callable[[list[Piece], ChunkBuilder], tuple[float, Chunk]]
+"""Takes the pieces that a chunk is made of; seconds for building it and learning from it, and the chunk."""
 
 
 class Floor(nn.Module):
@@ -60,14 +62,15 @@ def floor_step(config: EncoderConfig, words: int) -> Step:
     model = Floor(config, words)
     optimiser = torch.optim.Adam(model.parameters(), 1e-3)
 
-    def step(chunk: Chunk) -> float:
+    def step(pieces: list[Piece], builder: ChunkBuilder) -> tuple[float, Chunk]:
         start = time.perf_counter()
+        chunk = builder.build(pieces)
         loss = model(chunk.words_BT, chunk.targets_BT)
         optimiser.zero_grad(set_to_none=True)
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 0.25)
         optimiser.step()
-        return time.perf_counter() - start
+        return time.perf_counter() - start, chunk
 
     return step
 
@@ -77,15 +80,16 @@ def model_step(model: ChunkModel) -> Step:
     generator = Generator().manual_seed(0)
     model.train()
 
-    def step(chunk: Chunk) -> float:
+    def step(pieces: list[Piece], builder: ChunkBuilder) -> tuple[float, Chunk]:
         start = time.perf_counter()
+        chunk = builder.build(pieces)
         scores = model.score(chunk, generator=generator)
         loss = scores.regularisation.mean() - scores.total_BT.sum() / chunk.targets
         optimiser.zero_grad(set_to_none=True)
         torch.autograd.backward(loss)
         nn.utils.clip_grad_norm_(model.parameters(), 0.25)
         optimiser.step()
-        return time.perf_counter() - start
+        return time.perf_counter() - start, chunk
 
     return step
 
@@ -103,8 +107,8 @@ def runs(kg: Path, documents: list[Document], words: Path | None, settings: RunC
         "kglm (paper)": replace(settings, model="kglm", latent=PRESETS["paper"]),
         "kglm (best)": replace(settings, model="kglm", latent=PRESETS["best"]),
     }
-    home = Path(tempfile.gettempdir())
-    return {name: Run(home, kind, vocabulary, graph, {}) for name, kind in kinds.items()}
+    home, introductions = Path(tempfile.gettempdir()), count_introductions(documents, graph)
+    return {name: Run(home, kind, vocabulary, graph, introductions) for name, kind in kinds.items()}
 
 
 def main() -> None:
@@ -121,16 +125,17 @@ def main() -> None:
     documents = read_for_training([options.documents])
     made = runs(options.kg, documents, options.words, settings)
     words = len(next(iter(made.values())).vocabulary)
-    encoded = made["kglm (best)"].encode(documents, "encoding")
+    builder = made["kglm (best)"].builder
+    encoded = made["kglm (best)"].encode(documents, "encoding", counted=True)
     plan = iter(epoch_plan(encoded, rows=settings.train.rows, length=settings.train.length, seed=0, epoch=0))
     steps = {"floor": floor_step(settings.encoder, words)}
     steps |= {name: model_step(run.model) for name, run in made.items()}
     seconds: dict[str, list[float]] = {name: [] for name in steps}
     targets = 0
     for turn in range(-1, options.turns):  # the first turn warms up
-        chunk = made["kglm (best)"].builder.build([line.piece for line in next(plan)])
+        pieces = [line.piece for line in next(plan)]
         for name, step in steps.items():
-            taken = step(chunk)
+            taken, chunk = step(pieces, builder)
             print(f"turn {turn + 1}: {name:14} {taken:7.2f} s, {chunk.targets / taken:7,.0f} tokens/s", flush=True)
             if turn >= 0:
                 seconds[name].append(taken)

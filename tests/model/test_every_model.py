@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from kglm.model.chunk import Piece, whole
+from kglm.model.latent import LatentConfig
 from kglm.model.parts import ChunkModel, Scores
 from kglm.text.document import Document
 from toys import Toy, make_toy, random_documents
@@ -16,8 +17,17 @@ MODELS = ("model", "proposal", "plain")
 
 
 @pytest.fixture(scope="module")
-def toy(tmp_path_factory: pytest.TempPathFactory) -> Toy:
-    return make_toy(tmp_path_factory.mktemp("toy"))
+def toys(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Toy]:
+    marginals = ("entity", "all", "annotated")
+    return {
+        marginal: make_toy(tmp_path_factory.mktemp(marginal), latent=LatentConfig(marginal=marginal, entity_bias=True))
+        for marginal in marginals
+    }
+
+
+@pytest.fixture(params=["entity", "all", "annotated"])
+def toy(toys: dict[str, Toy], request: pytest.FixtureRequest) -> Toy:
+    return toys[request.param]
 
 
 @pytest.fixture(params=MODELS)
@@ -68,7 +78,7 @@ def test_scores_are_log_probabilities_and_their_parts_add_up(toy: Toy, model: Ch
     scores = score(toy, model, [whole(toy.encoder.encode(document)) for document in random_documents(toy, 20)])
     parts = [scores.type_BT, scores.new_BT, scores.parent_BT, scores.relation_BT, scores.word_BT]
     assert torch.allclose(sum(parts), scores.total_BT)
-    assert all(bool((part <= 1e-12).all()) for part in (scores.type_BT, scores.entity_BT, scores.word_BT))
+    assert all(bool((part <= 1e-12).all()) for part in parts)
     assert bool((scores.new_BT * scores.parent_BT == 0).all()), "an entity is new or related"
 
 

@@ -60,13 +60,16 @@ def test_without_a_viable_parent_nothing_is_related(tmp_path: Path) -> None:
         [whole(toy.encoder.encode(Document("t", [START, "Mario", "is", "is", "Boy"], [first, late])))]
     )
     assert chunk.related_BT.tolist() == [[False, True, False, False]]
-    log_p = toy.model.latent.type_log_probs(
-        torch.zeros(4, 4, dtype=torch.float64), chunk.feature_BT[0], chunk.related_BT[0], chunk.continue_BT[0]
-    )
-    assert log_p[2:, Type.RELATED].tolist() == [-math.inf] * 2
     with torch.no_grad():
         scores = toy.model.score(chunk)
+        h_x_TH = toy.model.encoder(chunk.words_BT).h_BTD[0, :, :4]
+        log_type = toy.model.latent.type_log_probs(
+            h_x_TH, chunk.feature_BT[0], chunk.related_BT[0], chunk.continue_BT[0]
+        )
+    assert log_type[2:, Type.RELATED].tolist() == [-math.inf] * 2
     assert int(scores.unexplained) == 1 and scores.entity_BT[0, 3] == 0
+    assert scores.type_BT[0, 3] == log_type[3, Type.NEW], "that a mention begins is paid for, whatever it is called"
+    assert bool(torch.isfinite(scores.total_BT).all())
 
 
 @pytest.mark.parametrize("window", [1, 2, 3])

@@ -1,20 +1,22 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
 from kglm.errors import ConfigError, DataError, KglmError, VersionError
-from kglm.train.checkpoint import load_into, load_tensors, save_tensors
+from kglm.train.checkpoint import StateDirectory, load_into, load_tensors, save_tensors
 from kglm.train.loop import TrainConfig, Trainer
 from kglm.train.totals import COMPONENTS, evaluate
-from toys import make_toy
+from toys import make_toy, random_documents
 from trainers import CONFIG, TESTS, run_files, same, trainer
 
 
@@ -61,13 +63,16 @@ def test_killed_and_resumed_is_never_killed(tmp_path: Path) -> None:
     script = KILLED.format(tests=str(TESTS))
     trainer(tmp_path / "whole").fit()
     home = tmp_path / "killed"
-    for delay in (0.15, 0.4, 0.3, None):
+    killed = 0
+    for delay in (0.1, 0.2, 0.3, None):
         process = subprocess.Popen([sys.executable, "-c", script, str(home)], stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None and process.stdout.readline() == "start\n"
         if delay is not None:
             time.sleep(delay)
             process.send_signal(signal.SIGKILL)
         process.communicate()
+        killed += process.returncode == -signal.SIGKILL
+    assert killed >= 2, "too fast a machine: it was done before it could be killed"
     (whole, log), (parts, parts_log) = run_files(tmp_path / "whole"), run_files(home)
     assert same(whole, parts) and log == parts_log
 
@@ -95,10 +100,58 @@ def test_a_loss_that_is_no_number_stops_and_keeps_the_last_checkpoint(tmp_path: 
     assert all(torch.isfinite(p).all() for p in again.model.parameters())
 
 
+def test_a_gradient_that_is_no_number_changes_nothing(tmp_path: Path) -> None:
+    made = trainer(tmp_path, replace(CONFIG, checkpoint_minutes=1e-9))
+    made.fit(stop_after=2)
+    before = {name: tensor.clone() for name, tensor in made.model.state_dict().items()}
+    parameter = next(p for p in made.model.parameters() if p.requires_grad)
+    parameter.register_hook(lambda gradient: gradient * float("nan"))
+    with pytest.raises(KglmError, match="the gradient is nan at step 3"):
+        made.fit()
+    assert same(before, made.model.state_dict())
+    again = trainer(tmp_path, CONFIG)
+    assert again.resume() and again.step == 2 and same(before, again.model.state_dict())
+
+
+class TestDamagedCheckpoints:
+    @pytest.fixture
+    def state(self, tmp_path: Path) -> Path:
+        trainer(tmp_path).fit(stop_after=2)
+        return StateDirectory(tmp_path / "run" / "state").latest
+
+    @pytest.mark.parametrize("part", ["model", "optimiser", "random", "recurrent"])
+    def test_a_missing_part(self, tmp_path: Path, state: Path, part: str) -> None:
+        (state / f"{part}.safetensors").unlink()
+        with pytest.raises(DataError, match=rf"{part}\.safetensors: no such file"):
+            trainer(tmp_path).resume()
+
+    def test_an_optimiser_of_another_model(self, tmp_path: Path, state: Path) -> None:
+        tensors = load_tensors(state / "optimiser.safetensors")
+        tensors["0.exp_avg"] = torch.zeros(1, 2, 3)
+        save_tensors(state / "optimiser.safetensors", tensors)
+        with pytest.raises(DataError, match=r"optimiser\.safetensors: 0\.exp_avg is not of a parameter"):
+            trainer(tmp_path).resume()
+
+    def test_what_a_kill_left_is_taken_away_and_never_taken_for_new(self, tmp_path: Path, state: Path) -> None:
+        """A directory of a later step that no marker names, and one half written."""
+        stale = shutil.copytree(state, state.with_name("00000003"))
+        (stale / "state.json").write_text("{}")
+        (state.parent / ".00000003.x.tmp").mkdir()
+        made = trainer(tmp_path)
+        made.resume()
+        made.fit(stop_after=3)
+        again = trainer(tmp_path)
+        assert again.resume() and again.step == 3
+        assert [path.name for path in state.parent.iterdir() if path.is_dir()] == ["00000003-1"]
+
+
 def test_nothing_to_learn_from(tmp_path: Path) -> None:
     toy = make_toy(tmp_path)
     with pytest.raises(KglmError, match="no training document has a word"):
         Trainer(toy.model, toy.builder, [], [], CONFIG, tmp_path)
+    texts = [toy.encoder.encode(document) for document in random_documents(toy, 3)]
+    with pytest.raises(KglmError, match="no validation document has a word"):
+        Trainer(toy.model, toy.builder, texts, [], CONFIG, tmp_path)
     with pytest.raises(ConfigError, match=r"train\.rows = 0"):
         TrainConfig(rows=0)
 

@@ -22,8 +22,9 @@ from kglm.kg.transe import TransEConfig, embed_graph
 from kglm.model.chunk import whole
 from kglm.text.document import START, Document, Mention
 from kglm.train.checkpoint import load_tensors, save_tensors
-from kglm.train.run import Run, read_for_training, train
+from kglm.train.run import Run, read_for_training
 from kglm.train.settings import PRESETS, SHIPPED, RunConfig, load_config
+from kglm.train.start import train
 from kglm.train.totals import evaluate
 
 SETTINGS = load_config("tiny", "kglm", ["train.epochs=2"])
@@ -115,6 +116,28 @@ class TestRefusals:
             load_config("tiny", "kglm", ["encoder.layer=1"])
         with pytest.raises(DataError, match="no such file"):
             load_config(tmp_path / "none.toml", "kglm")
+
+    def test_a_start_that_fails_leaves_no_run(self, kg: Path, tmp_path: Path) -> None:
+        with pytest.raises(DataError, match="no such file"):
+            train(SETTINGS, [DOCUMENTS], [tmp_path / "nowhere.jsonl"], kg, tmp_path / "run")
+        (tmp_path / "empty.jsonl").write_text("")
+        with pytest.raises(KglmError, match="no validation document has a word"):
+            train(SETTINGS, [DOCUMENTS], [tmp_path / "empty.jsonl"], kg, tmp_path / "run")
+        assert not (tmp_path / "run").exists()
+
+    def test_resuming_with_other_documents(self, run: Path, kg: Path, tmp_path: Path) -> None:
+        lines = DOCUMENTS.read_text().splitlines(keepends=True)
+        (tmp_path / "fewer.jsonl").write_text("".join(lines[1:]))
+        for data, valid in ((tmp_path / "fewer.jsonl", DOCUMENTS), (DOCUMENTS, tmp_path / "fewer.jsonl")):
+            with pytest.raises(ConfigError, match="was started with other documents"):
+                train(SETTINGS, [data], [valid], kg, run, resume=True)
+
+    @pytest.mark.parametrize(
+        "setting", ["latent.uniform_share=1", "data.max_aliases=0", "data.parent_window=0", "train.average_decay=1"]
+    )
+    def test_settings_out_of_range(self, setting: str) -> None:
+        with pytest.raises(ConfigError, match=setting.split("=")[0]):
+            load_config("tiny", "kglm", [setting])
 
     def test_an_empty_corpus(self, kg: Path, tmp_path: Path) -> None:
         (tmp_path / "empty.jsonl").write_text("")

@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from kglm.kg.arrays import run_starts
 from kglm.kg.graph import KnowledgeGraph
 from kglm.model.aliases import AliasTable
 from kglm.model.annotation import DISTANCES, EncodedDocument, Ints, Start, Type, frequency_bucket
@@ -123,7 +124,6 @@ class ChunkBuilder:
         self.introductions = introductions or {}
         self._aliases = aliases
         self.parent_window = parent_window
-        self._relations: dict[int, Ints] = {}
 
     def build(self, pieces: Sequence[Piece], *, ahead: int = 0) -> Chunk:
         """The chunk of these pieces, one a row, as wide as the longest.
@@ -169,10 +169,8 @@ class ChunkBuilder:
 
     def relations_of(self, node: int) -> Ints:
         """The distinct relations of a node."""
-        found = self._relations.get(node)
-        if found is None:
-            found = self._relations[node] = np.unique(self._graph.edges(node).relation).astype(np.int64)
-        return found
+        relation = self._graph.edges(node).relation  # in order
+        return relation[run_starts(relation)].astype(np.int64)
 
     def without_own(self, document: EncodedDocument) -> list[tuple[int, int]]:
         """(node, frequency) of what a training document introduces and would be rarer without it, by buckets."""
@@ -235,6 +233,7 @@ class _Starts:
         members: list[Ints] = []
         own: list[tuple[int, int, int]] = []
         past = _Past()
+        own_of: dict[int, list[tuple[int, int]]] = {}
         for m, (_, document, start) in enumerate(self._rows):
             known, distance_K = start.known, start.target - past.last_words(document, start)
             parent_MK[m, :known] = document.entities[:known]
@@ -247,7 +246,9 @@ class _Starts:
                 if group == len(members):
                     members.append(self._builder.relations_of(document.entities[path.parent]))
                 ways.append((group, path.relation, float(np.log(path.tails)), path.listed))
-            own += [(m, node, frequency) for node, frequency in self._builder.without_own(document)]
+            if id(document) not in own_of:
+                own_of[id(document)] = self._builder.without_own(document)
+            own += [(m, node, frequency) for node, frequency in own_of[id(document)]]
         columns = list(zip(*ways, strict=True)) if ways else [(), (), (), ()]
         return {
             "start_position_M": _longs([position for position, _, _ in self._rows]),

@@ -28,6 +28,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from kglm.errors import ConfigError
 from kglm.model.annotation import FEATURES, Type
 from kglm.model.chunk import BUCKETS, Chunk
 from kglm.model.entities import EntityTable
@@ -61,6 +62,10 @@ class LatentConfig:
     """Let v_r see the words of the relation's name."""
     train_relations: bool = True
     """Train v_r from where TransE left it; otherwise it stays."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.uniform_share < 1:
+            raise ConfigError(f"latent.uniform_share = {self.uniform_share}", remedy="give at least 0 and below 1")
 
 
 PAPER = LatentConfig(
@@ -254,6 +259,9 @@ class Latent(nn.Module):
         )
         type_F = type_FC.gather(1, chunk.type_BT.flatten()[:, None])[:, 0]
         at_M = chunk.start_position_M
+        log_start_M = torch.logaddexp(type_FC[at_M, Type.NEW], type_FC[at_M, Type.RELATED])
+        # where the annotation has a type that is not legal here, what is paid for is that a mention begins
+        type_F = type_F.index_copy(0, at_M, torch.where(type_F[at_M] > -math.inf, type_F[at_M], log_start_M))
         h_p_MD, h_r_MD = h_p_FD[at_M], h_r_FD[at_M]
         reached_M, parent_M = self.ways(h_p_MD, h_r_MD, chunk, tables)
         is_new_M = chunk.start_type_M == Type.NEW
@@ -262,7 +270,6 @@ class Latent(nn.Module):
         if both:
             # what the annotation calls a mention does not matter, only its entity: its type is "new or related"
             log_new_M, log_related_M = type_FC[at_M, Type.NEW], type_FC[at_M, Type.RELATED]
-            log_start_M = torch.logaddexp(log_new_M, log_related_M)
             both_M2 = torch.stack([_plus(log_new_M, new_M), _plus(log_related_M, reached_M)], -1)
             entity_M = _plus(-log_start_M, masked_logsumexp(both_M2, both_M2 > -math.inf))
             type_F = type_F.index_copy(0, at_M, log_start_M)
@@ -271,7 +278,8 @@ class Latent(nn.Module):
         explained_M = entity_M > -math.inf
         entity_M = entity_M.masked_fill(~explained_M, 0.0)
         as_new_M = is_new_M | (parent_M == -math.inf)
-        parent_M = parent_M.masked_fill(as_new_M, 0.0)
+        # a mention that is called related may be new all the same: then the share of parents is not what it costs
+        parent_M = torch.maximum(parent_M, entity_M.detach()).masked_fill(as_new_M, 0.0)
         return LatentScores(
             type_F,
             entity_M.masked_fill(~as_new_M, 0.0),

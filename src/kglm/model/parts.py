@@ -98,7 +98,7 @@ class ChunkModel(nn.Module):
 def seeded(generator: Generator) -> Iterator[None]:
     """Modules of torch.nn draw from the global generator: in here it follows from `generator`, and is then restored."""
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(int(torch.randint(1 << 62, (), generator=generator)))
+        torch.manual_seed(int(torch.randint(1 << 62, (), generator=generator, device=generator.device)))
         yield
 
 

@@ -17,7 +17,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from kglm.errors import DataError, VersionError
+from kglm.errors import DataError, KglmError, VersionError
 from kglm.files import atomic_directory, read_json, reading, sync_directory, write_json, writing
 
 FORMAT = 1
@@ -35,7 +35,14 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
 
 
 def _write(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, path)
+    try:
+        save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, path)
+    except SafetensorError as error:  # its way to say that the system refused
+        raise KglmError(
+            f"could not be written ({error})",
+            place=path,
+            remedy="free some space or check the permissions, then resume",
+        ) from error
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:
@@ -77,29 +84,36 @@ class StateDirectory:
         self.home = home
 
     def save(self, step: int, parts: Mapping[str, Mapping[str, Tensor]], values: Mapping[str, Any]) -> None:
-        """Write checkpoint `step`, make it the latest, drop the others."""
-        target = self.home / f"{step:08d}"
+        """Write checkpoint `step`, make it the latest, drop the others and what a kill has left of them."""
+        target, number = self.home / f"{step:08d}", 0
+        while target.exists():  # a step can be saved twice: at the end of an epoch, or after a kill
+            number += 1
+            target = self.home / f"{step:08d}-{number}"
         with atomic_directory(target) as directory:
             for name, tensors in parts.items():
                 _write(directory / f"{name}.safetensors", tensors)
-            write_json(directory / "state.json", {"format": FORMAT, "step": step, **values})
+            write_json(directory / "state.json", {"format": FORMAT, "step": step, "parts": list(parts), **values})
         write_json(self.home / "latest.json", {"directory": target.name})
         for old in self.home.iterdir():
-            if old.is_dir() and old != target and not old.name.startswith("."):
+            if old.is_dir() and old != target:
                 shutil.rmtree(old, ignore_errors=True)
+
+    @property
+    def latest(self) -> Path:
+        """The directory of the latest checkpoint."""
+        return self.home / str(read_json(self.home / "latest.json")["directory"])
 
     def load(self) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]] | None:
         """The latest checkpoint, or None if the run has none."""
-        marker = self.home / "latest.json"
-        if not marker.exists():
+        if not (self.home / "latest.json").exists():
             return None
-        directory = self.home / str(read_json(marker)["directory"])
+        directory = self.latest
         values: dict[str, Any] = read_json(directory / "state.json")
         if values.get("format") != FORMAT:
             raise VersionError(
                 f"a checkpoint of format {values.get('format')}, this version reads {FORMAT}", place=directory
             )
-        return {path.stem: load_tensors(path) for path in directory.glob("*.safetensors")}, values
+        return {name: load_tensors(directory / f"{name}.safetensors") for name in values["parts"]}, values
 
 
 def optimiser_tensors(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
@@ -111,11 +125,14 @@ def optimiser_tensors(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
     }
 
 
-def restore_optimiser(optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
+def restore_optimiser(optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tensor], place: Path) -> None:
     """Put back what `optimiser_tensors` took out; settings such as the learning rate stay those of the optimiser."""
     whole = optimiser.state_dict()
     whole["state"] = {}
+    trained = [parameter for group in optimiser.param_groups for parameter in group["params"]]
     for key, tensor in tensors.items():
         number, name = key.split(".", 1)
+        if int(number) >= len(trained) or tensor.shape not in (trained[int(number)].shape, torch.Size()):
+            raise DataError(f"{key} is not of a parameter of this model", place=place, remedy="start the run again")
         whole["state"].setdefault(int(number), {})[name] = tensor
     optimiser.load_state_dict(whole)

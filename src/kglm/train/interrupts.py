@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import signal
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +21,7 @@ class Interrupt:
         if self.asked:  # asked twice: at once
             raise KeyboardInterrupt
         self.asked = True
-        print(f"{signal.Signals(number).name}: finishing this step, then saving", file=sys.stderr)
+        os.write(2, f"{signal.Signals(number).name}: finishing this step, then saving\n".encode())
 
 
 @contextmanager

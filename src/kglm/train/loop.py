@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import msgspec
 import torch
@@ -44,6 +44,8 @@ from kglm.train.world import World
 
 BOARD_EVERY = 20
 """Steps between points of the training curve."""
+TITLES = 5
+"""Documents that an error names."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,11 @@ class TrainConfig:
                 raise ConfigError(f"train.{name} = {getattr(self, name)}", remedy="give a number above 0")
         if not 0 < self.average_decay < 1:
             raise ConfigError(f"train.average_decay = {self.average_decay}", remedy="give a number between 0 and 1")
+        if self.average == "triggered" and self.nonmonotone > self.patience:
+            raise ConfigError(
+                f"train.nonmonotone = {self.nonmonotone} is more than train.patience = {self.patience}",
+                remedy="or the run ends before the average begins",
+            )
         if self.threads < 0:
             raise ConfigError(f"train.threads = {self.threads}", remedy="give 0 to have it measured, or a number")
 
@@ -106,8 +113,9 @@ class Trainer:
         *,
         world: World | None = None,
     ) -> None:
-        if not any(map(len, train)):
-            raise KglmError("no training document has a word", remedy="give documents with text")
+        for kind, documents in (("training", train), ("validation", valid)):
+            if not any(map(len, documents)):
+                raise KglmError(f"no {kind} document has a word", remedy="give documents with text")
         self.world = world or World()
         self.model = model.to(self.world.device)
         self.builder = builder
@@ -178,10 +186,12 @@ class Trainer:
         due = self.world.leads and time.monotonic() - self._saved > 60 * self.config.checkpoint_minutes
         broken, save, stop = self.world.any(not bool(torch.isfinite(loss)), due, interrupt.asked)
         if broken:
-            self._refuse(loss, lines)
+            self._refuse(f"the loss is {loss.item()}", lines, scores, mine)
         self.optimiser.zero_grad(set_to_none=True)
         torch.autograd.backward(loss)
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip)
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip)
+        if not torch.isfinite(norm):  # the same in all processes
+            self._refuse(f"the gradient is {norm.item()}", lines, scores, mine)
         self.optimiser.step()
         self.averager.update()
         self._carried = Carried(mine, detach_state(scores.state)) if mine else Carried()
@@ -189,8 +199,9 @@ class Trainer:
         self._totals.add(scores, chunk)
         self.step += 1
         self.chunk += 1
-        if self.step % BOARD_EVERY == 0:
-            self._board.write(self.step, {"train/loss": loss.item()})
+        if self.step % BOARD_EVERY == 0 and self.config.tensorboard:
+            [total] = self.world.total([loss.item() / self.world.size])
+            self._board.write(self.step, {"train/loss": total})
         return save, stop
 
     def _share(self, lines: list[Line]) -> tuple[Chunk, list[int]]:
@@ -210,10 +221,14 @@ class Trainer:
         loss = scores.regularisation.mean(targets, pairs) - scores.total_BT.sum() / targets
         return loss * self.world.size
 
-    def _refuse(self, loss: Tensor, lines: list[Line]) -> None:
-        titles = ", ".join(repr(line.piece.document.title) for line in lines if line.piece.document is not None)
+    def _refuse(self, what: str, lines: list[Line], scores: Scores, mine: list[int]) -> NoReturn:
+        """Nothing has been changed yet: the last checkpoint is good."""
+        fine_B = torch.isfinite(scores.total_BT).all(1).tolist()
+        broken = {row for row, fine in zip(mine, fine_B, strict=False) if not fine} or set(mine)
+        titles = [repr(line.piece.document.title) for line in lines if line.piece.document and line.row in broken]
+        shown = ", ".join(titles[:TITLES]) + (f" and {len(titles) - TITLES} more" if len(titles) > TITLES else "")
         raise KglmError(
-            f"the loss is {loss.item()} at step {self.step + 1} (epoch {self.epoch + 1}, documents {titles[:300]})",
+            f"{what} at step {self.step + 1} (epoch {self.epoch + 1}, documents {shown})",
             place=self.run,
             remedy="the last checkpoint is kept; resume with a smaller train.learning_rate or train.clip",
         )
@@ -230,6 +245,12 @@ class Trainer:
                 world=self.world,
             )
             nats = valid.nats()["nats"]
+            if not math.isfinite(nats):
+                raise KglmError(
+                    f"validation is {nats} nats a word after epoch {self.epoch + 1}",
+                    place=self.run,
+                    remedy="the last checkpoint is kept; resume with a smaller train.learning_rate",
+                )
             better = nats < self.best
             if better and self.world.leads:
                 save_tensors(self.run / "model.safetensors", self.model.state_dict())
@@ -300,8 +321,9 @@ class Trainer:
         if loaded is None:
             return False
         parts, values = loaded
-        load_into(self.model, parts["model"], self.state.home)
-        restore_optimiser(self.optimiser, parts.get("optimiser", {}))
+        place = self.state.latest
+        load_into(self.model, parts["model"], place / "model.safetensors")
+        restore_optimiser(self.optimiser, parts.get("optimiser", {}), place / "optimiser.safetensors")
         self.averager.restore(parts.get("average", {}), values["averaged"])
         self.generator.set_state(parts["random"]["generator"])
         recurrent = parts.get("recurrent", {})

@@ -18,11 +18,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Generator
 
 from kglm import __version__, config
-from kglm.errors import ConfigError, DataError, KglmError, VersionError
+from kglm.errors import DataError, VersionError
 from kglm.files import atomic_file, read_json, write_json
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.vectors import Vectors
@@ -40,11 +39,8 @@ from kglm.text.repair import repair
 from kglm.text.tokenizer import tokenizer
 from kglm.text.vocabulary import Vocabulary
 from kglm.train.checkpoint import load_into, load_tensors
-from kglm.train.loop import Trainer
 from kglm.train.settings import RunConfig
-from kglm.train.threads import choose_threads
 from kglm.train.totals import COMPONENTS
-from kglm.train.world import World, joined
 
 FORMAT = 2
 
@@ -182,65 +178,3 @@ def _words(text: str) -> list[str]:
 def read_for_training(paths: Sequence[Path]) -> list[Document]:
     """Documents of several files, their quirks mended."""
     return [repair(document)[0] for path in paths for document in read_documents(path)]
-
-
-def train(
-    settings: RunConfig, data: Sequence[Path], valid: Sequence[Path], kg: Path, to: Path, *, resume: bool = False
-) -> list[dict[str, Any]]:
-    """Train a model into the run directory `to`; with `resume`, go on where an earlier start was.
-
-    Under `torchrun` every process calls this, and they train together.
-    """
-    with joined(settings.train.device) as world:
-        exists = (to / "run.json").exists()
-        world.wait()
-        if exists and not resume:
-            remedy = "go on with it by --resume, or choose another directory"
-            raise KglmError("is a run already", place=to, remedy=remedy)
-        documents = read_for_training(data)
-        run = _taken_up(to, settings, kg) if exists else _started(to, settings, kg, documents, world)
-        torch.set_num_threads(_threads(run, world))
-        trainer = Trainer(
-            run.model,
-            run.builder,
-            run.encode(documents, "encoding training documents", counted=True, shown=world.leads),
-            run.encode(read_for_training(valid), "encoding validation documents", shown=world.leads),
-            settings.train,
-            to,
-            world=world,
-        )
-        if exists:
-            trainer.resume()
-        metrics = trainer.fit()
-        if world.leads:
-            run.write_card(metrics, [path.name for path in data])
-        return metrics
-
-
-def _started(to: Path, settings: RunConfig, kg: Path, documents: Sequence[Document], world: World) -> Run:
-    run = Run.create(to, settings, KnowledgeGraph.open(kg), documents) if world.leads else None
-    world.wait()
-    return run or Run.open(to, kg=kg, weights=False)
-
-
-def _taken_up(to: Path, settings: RunConfig, kg: Path) -> Run:
-    run = Run.open(to, kg=kg, weights=False)
-    if not run.settings.same_run(settings):
-        raise ConfigError("was started with other settings", place=to, remedy="give the same --config and --set")
-    run.settings = settings
-    config.save(settings, to / "config.toml")
-    return run
-
-
-def _threads(run: Run, world: World) -> int:
-    """As set; or as measured when the run began, because another number would round differently."""
-    if run.settings.train.threads:
-        return run.settings.train.threads
-    if world.size > 1:
-        return 1
-    path = run.home / "run.json"
-    about = read_json(path)
-    if "threads" not in about:
-        about["threads"] = choose_threads()
-        write_json(path, about)
-    return int(about["threads"])

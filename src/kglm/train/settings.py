@@ -45,6 +45,12 @@ class DataConfig:
     parent_window: int | None = None
     """Only entities mentioned in the last so many words can be parents; all, if left out."""
 
+    def __post_init__(self) -> None:
+        for name in ("min_count", "max_aliases", "max_alias_tokens", "parent_window"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ConfigError(f"data.{name} = {value}", remedy="give at least 1")
+
 
 @dataclass(frozen=True)
 class RunConfig:
