@@ -150,7 +150,7 @@ class TestEstimate:
             Scene(toy, toy.model, Document("t", []), AllEntities(1))
         with pytest.raises(ConfigError, match="0 samples"):
             MarginalConfig(samples=0)
-        with pytest.raises(ConfigError, match="draws from a proposal, and none is given"):
+        with pytest.raises(ConfigError, match="draws from a proposal: none is given"):
             log_marginal(scene(toy, ["is"]), MarginalConfig("importance"))
 
 

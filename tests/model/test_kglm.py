@@ -270,3 +270,44 @@ def test_sizes_must_fit(tmp_path: Path) -> None:
 def test_the_toy_has_what_the_tests_need(tmp_path: Path) -> None:
     toy = make_toy(tmp_path)
     assert len(FACTS) == 4 and "Game" in surface_words(toy) and "Game" not in toy.vocabulary
+
+
+class TestOddWorlds:
+    """Graphs with what real ones have: each must still give every text its share of one."""
+
+    def total(self, toy: Toy, length: int = 2) -> float:
+        texts = every_text(toy, length)
+        return sum(map(math.exp, toy.log_joint(*(annotated(toy, steps) for steps in texts))))
+
+    def test_a_fact_that_is_stored_twice_counts_once(self, tmp_path: Path) -> None:
+        once = make_toy(tmp_path / "once", latent=ANNOTATED, facts=(("Q1", "P1", "Q2"), ("Q1", "P1", "Q3")))
+        twice = make_toy(
+            tmp_path / "twice",
+            latent=ANNOTATED,
+            facts=(("Q1", "P1", "Q2"), ("Q1", "P1", "Q2"), ("Q1", "P1", "Q3"), ("Q1", "P1", "Q2")),
+        )
+        texts = [annotated(once, steps) for steps in random_texts(once, 6, 30)]
+        assert once.log_joint(*texts) == pytest.approx(twice.log_joint(*texts), rel=1e-9)
+        assert self.total(twice) == pytest.approx(1, abs=1e-9)
+
+    def test_an_entity_without_a_fact_and_one_without_a_name(self, tmp_path: Path) -> None:
+        """Q2 is only named, Q3 only in a fact; nothing but reflexive leads from Q2."""
+        toy = make_toy(
+            tmp_path, latent=ANNOTATED, facts=(("Q1", "P1", "Q3"),), names={"Q1": ("Mario",), "Q2": ("Boy",)}
+        )
+        assert toy.graph.edges(toy.graph.number("Q2")).relation.tolist() == [0]
+        assert not any(toy.aliases[toy.graph.number("Q3")].surface)
+        assert self.total(toy) == pytest.approx(1, abs=1e-9)
+
+    def test_a_fact_of_an_entity_with_itself(self, tmp_path: Path) -> None:
+        toy = make_toy(tmp_path, latent=ANNOTATED, facts=(("Q1", "P1", "Q1"), ("Q1", "P1", "Q2")))
+        assert self.total(toy) == pytest.approx(1, abs=1e-9)
+
+    def test_an_unknown_tail_and_an_unknown_word_do_not_match(self, tmp_path: Path) -> None:
+        """9.11: both had the index 1. The entity is unknown, so its word is plain; nothing is copied from nobody."""
+        toy = make_toy(tmp_path, latent=ANNOTATED)
+        first = Mention(1, 2, "Q1", "WIKI", (NEW,), ("Q1",))
+        unknown = Mention(2, 3, "Q12345", "KG", ("P1",), ("Q1",))
+        with_it = toy.score(Document("t", [START, "Mario", "Tennis"], [first, unknown]))
+        without = toy.score(Document("t", [START, "Mario", "Tennis"], [first]))
+        assert torch.equal(with_it.total_BT, without.total_BT) and bool(with_it.unknown_BT[0, 1])

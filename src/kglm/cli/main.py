@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 from kglm import __version__
-from kglm.cli import documents, graph, quickstart, training
+from kglm.cli import documents, evaluation, graph, quickstart, training
 from kglm.cli.embed import embed
 from kglm.errors import KglmError
 
@@ -31,6 +31,7 @@ app = typer.Typer(
 app.add_typer(graph.app, name="kg")
 graph.app.command("embed")(embed)
 app.command("train")(training.train)
+app.command("evaluate")(evaluation.evaluate)
 app.command("quickstart")(quickstart.quickstart)
 app.command("stats")(documents.stats)
 app.command("doctor")(documents.doctor)

@@ -105,7 +105,7 @@ Result = tuple[Floats, Floats, Floats, float]
 
 def _importance(scene: Scene, config: MarginalConfig, proposal: Proposal | None, penalty: float, seed: int) -> Result:
     if proposal is None:
-        raise ConfigError("importance sampling draws from a proposal, and none is given", remedy="give --proposal RUN")
+        raise ConfigError("importance sampling draws from a proposal: none is given", remedy="give --proposal RUN")
     drawing = ImportanceConfig(config.samples, config.temperature, config.peek, config.block)
     tables = proposal_tables(scene, proposal, drawing)
     totals_T = upp_T = np.full(len(scene), -np.inf)

@@ -24,6 +24,13 @@ class Aliases:
     words_AL: npt.NDArray[np.int64]
     surface: tuple[str | None, ...]
 
+    @property
+    def names(self) -> list[list[str]]:
+        """The aliases as words, as far as they can be copied."""
+        width = self.words_AL.shape[1]
+        rows = (self.surface[first : first + width] for first in range(0, len(self.surface), width))
+        return [words for row in rows if (words := [word for word in row if word is not None])]
+
     def matches(self, word: str) -> list[int]:
         """The slots that say `word`; matching is exact, an unknown word is no wild card."""
         return [slot for slot, said in enumerate(self.surface) if said == word]
@@ -32,9 +39,7 @@ class Aliases:
         """Whether some alias starts with `words` and goes on, and whether some alias is just `words`."""
         length = len(words)
         goes_on = ends = False
-        width = self.words_AL.shape[1]
-        for first in range(0, len(self.surface), width):
-            alias = [word for word in self.surface[first : first + width] if word is not None]
+        for alias in self.names:
             if alias[:length] == list(words):
                 goes_on |= len(alias) > length
                 ends |= len(alias) == length

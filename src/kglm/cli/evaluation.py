@@ -1,0 +1,100 @@
+"""`kglm evaluate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from kglm.cli.output import Json, print_json, print_table, say
+from kglm.errors import ConfigError
+
+METHODS = ("particle", "importance", "beam", "exact", "annotated")
+ROWS = {
+    "ppl": "perplexity",
+    "upp": "unknown-penalised perplexity",
+    "ppl_mention": "perplexity of words inside mentions",
+    "ppl_other": "perplexity of other words",
+    "upp_mention": "unknown-penalised, inside mentions",
+    "upp_other": "unknown-penalised, other words",
+    "ppl_corpus": "perplexity by the published protocol (one weight a pass over the corpus)",
+    "documents": "documents",
+    "tokens": "words",
+    "unknown_tokens": "words that are not in the vocabulary",
+    "ess_median": "effective samples, median over documents",
+    "k_hat_max": "Pareto k̂, greatest",
+    "tokens_per_second": "words a second",
+}
+
+
+def evaluate(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Directory of the run.")],
+    data: Annotated[list[Path], typer.Option("--data", metavar="DOCS", help="Documents; annotations are not needed.")],
+    method: Annotated[str, typer.Option("--method", help=f"{', '.join(METHODS)}.")] = "particle",
+    proposal: Annotated[
+        Path | None, typer.Option("--proposal", metavar="RUN", help="What importance sampling draws from.")
+    ] = None,
+    samples: Annotated[int, typer.Option("--samples", help="Particles, samples, or the width of the beam.")] = 100,
+    seed: Annotated[int, typer.Option("--seed", help="Decides the draws.")] = 0,
+    temperature: Annotated[float, typer.Option("--temperature", help="Of the proposal.")] = 1.0,
+    peek: Annotated[bool, typer.Option("--peek/--no-peek", help="Let the proposal see the word it labels.")] = True,
+    aggregate: Annotated[
+        str, typer.Option("--aggregate", help="document, or corpus: the published protocol as well.")
+    ] = "document",
+    workers: Annotated[int, typer.Option("--workers", help="Processes.")] = 1,
+    weights: Annotated[
+        Path | None, typer.Option("--weights", metavar="FILE.npy", help="Keep the log weights, one row a document.")
+    ] = None,
+    kg: Annotated[
+        Path | None, typer.Option("--kg", metavar="KG", help="Another graph than the one trained with.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Perplexity of documents without their annotation, with error bars."""
+    import numpy as np
+
+    from kglm.evaluate.perplexity import Task, corpus_protocol
+    from kglm.evaluate.perplexity import evaluate as run_evaluation
+    from kglm.infer.marginal import MarginalConfig
+    from kglm.train.run import read_for_training
+
+    if method not in METHODS:
+        raise ConfigError(f"there is no method {method!r}", remedy=f"use one of {', '.join(METHODS)}")
+    if aggregate not in ("document", "corpus"):
+        raise ConfigError(f"--aggregate {aggregate}", remedy="use document or corpus")
+    if aggregate == "corpus" and method != "importance":
+        raise ConfigError("--aggregate corpus is a way to average samples", remedy="use it with --method importance")
+    config = MarginalConfig(samples=samples, seed=seed, temperature=temperature, peek=peek)
+    documents = read_for_training(data)
+    if not documents:
+        raise ConfigError("no documents", place=data[0], remedy="give a file that has some")
+    report = run_evaluation(Task(run, method, config, proposal, kg), documents, workers=workers)  # type: ignore[arg-type]
+    result = report.to_json(seed=seed)
+    if aggregate == "corpus":
+        result["ppl_corpus"] = corpus_protocol(report.scored)
+    if weights is not None:
+        np.save(weights, np.stack([scored.estimate.weights for scored in report.scored]), allow_pickle=False)
+    if json:
+        print_json(result)
+        return
+    _print(result, run)
+
+
+def _print(result: dict[str, Any], run: Path) -> None:
+    title = f"{run}: {result['model']} by {result['method']}"
+    if result["method"] in ("particle", "importance", "beam"):
+        title += f" {result['samples']}"
+    rows = []
+    for name, text in ROWS.items():
+        if result.get(name) is not None:
+            bounds = result.get(f"{name}_interval")
+            shown = f"{bounds[0]:.2f} – {bounds[1]:.2f}" if bounds and bounds[0] == bounds[0] else ""
+            rows.append((text, result[name], shown))
+    print_table(title, ("", "", "95 % over documents"), rows, right=(1, 2))
+    bound = {
+        "annotated": "The annotated joint likelihood: an upper bound of the perplexity.",
+        "beam": "A beam is a lower bound of p(x): the perplexity is at most this.",
+    }.get(str(result["method"]))
+    if bound and result["model"] == "kglm":
+        say(bound)

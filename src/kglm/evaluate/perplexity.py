@@ -1,0 +1,247 @@
+"""Perplexity of documents, without their annotation, with error bars; unknown-penalised and by kind of word.
+
+    PPL = exp(−Σ log p(x) / Σ targets)         UPP: the same with p(unknown) divided by |U| wherever it is paid
+
+Every document is estimated for itself, so their order, how many are read at once and by how many processes changes
+nothing. Intervals are bootstrapped over documents: they say how much the number would differ on other documents of the
+kind, not how well p(x) of these is known (that is what the effective sample size and k̂ are about).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from kglm.annotate.names import NameIndex
+from kglm.errors import ConfigError, DataError
+from kglm.infer.candidates import NamedHere
+from kglm.infer.marginal import Estimate, MarginalConfig, log_marginal
+from kglm.infer.scene import AllEntities, Scene
+from kglm.infer.tables import Floats
+from kglm.model.chunk import Piece
+from kglm.model.kglm import Kglm
+from kglm.model.proposal import Proposal
+from kglm.parallel import ordered_map
+from kglm.progress import progress
+from kglm.text.document import Document
+from kglm.train.run import Run
+
+How = Literal["importance", "particle", "beam", "exact", "annotated"]
+RESAMPLES = 1000
+LENGTH = 500
+"""Words that are scored in one go where nothing has to be estimated."""
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A document and what is known of its probability."""
+
+    estimate: Estimate
+    mention_T: np.ndarray[Any, np.dtype[np.bool_]]
+    """Whether each target is a word of a mention, as the document is annotated."""
+
+
+class Perplexity:
+    """Scores documents with one model, by one method."""
+
+    def __init__(self, run: Run, how: How, config: MarginalConfig, proposal: Run | None = None) -> None:
+        self.run = run
+        self.how = how
+        self.config = config if how == "annotated" else replace(config, method=how)
+        if how == "importance":
+            self._check(proposal)
+        self._proposal = proposal.model if proposal is not None else None
+        if isinstance(run.model, Proposal):
+            raise ConfigError("a proposal gives no words a probability", place=run.home, remedy="evaluate a kglm run")
+        estimated = isinstance(run.model, Kglm) and how not in ("annotated", "exact")
+        self._names = NameIndex.for_graph(run.graph) if estimated else None
+
+    def _check(self, proposal: Run | None) -> None:
+        if proposal is None:
+            raise ConfigError(
+                "importance sampling draws from a proposal, and none is given", remedy="give --proposal RUN"
+            )
+        if not isinstance(proposal.model, Proposal):
+            raise ConfigError("is not a proposal", place=proposal.home, remedy="train one with: kglm train proposal")
+        for what, ours, theirs in (
+            ("vocabulary", self.run.vocabulary.words, proposal.vocabulary.words),
+            ("graph", self.run.graph.hash, proposal.graph.hash),
+            ("way to type mentions", self.run.settings.data.mention_types, proposal.settings.data.mention_types),
+            ("parent window", self.run.settings.data.parent_window, proposal.settings.data.parent_window),
+        ):
+            if ours != theirs:
+                raise DataError(
+                    f"has another {what} than {self.run.home}",
+                    place=proposal.home,
+                    remedy="train both on the same documents, graph and settings",
+                )
+
+    def score(self, document: Document) -> Scored:
+        """What is known of p(x) of one document."""
+        model = self.run.model
+        mentions = np.zeros(max(len(document.tokens) - 1, 0), np.bool_)
+        for mention in document.mentions:
+            mentions[max(mention.start - 1, 0) : mention.end - 1] = True
+        if isinstance(model, Kglm) and self.how != "annotated":
+            return Scored(self._estimate(model, document), mentions)
+        return Scored(self._joint(document), mentions)
+
+    def _estimate(self, model: Kglm, document: Document) -> Estimate:
+        started = time.perf_counter()
+        scene = Scene(self.run, model, document, AllEntities(len(self.run.graph)))
+        if self._names is not None:
+            scene.candidates = NamedHere(
+                scene.text, self.run.graph, self.run.aliases, self._names, scene.latent, scene.words
+            )
+        proposal = self._proposal if isinstance(self._proposal, Proposal) else None
+        estimate = log_marginal(scene, self.config, proposal=proposal)
+        return replace(estimate, seconds=time.perf_counter() - started)
+
+    def _joint(self, document: Document) -> Estimate:
+        """Nothing is estimated: the annotated joint likelihood, or the words of a plain language model."""
+        started = time.perf_counter()
+        encoded = self.run.encoder.encode(document)
+        model, state = self.run.model, None
+        log_p, unknown = [np.zeros(0)], [np.zeros(0, np.bool_)]
+        with torch.no_grad():
+            for start in range(0, len(encoded), LENGTH):
+                piece = Piece(encoded, start, min(start + LENGTH, len(encoded)))
+                scores = model.score(self.run.builder.build([piece], ahead=model.ahead), state)
+                state = scores.state
+                log_p.append(scores.total_BT[0].double().numpy())
+                unknown.append(scores.unknown_BT[0].numpy())
+        log_p_T, unknown_T = np.concatenate(log_p), np.concatenate(unknown)
+        upp_T = log_p_T - unknown_T * math.log(max(self.run.vocabulary.unknown_types, 1))
+        known = [word in self.run.vocabulary for word in document.tokens[1:]]
+        return Estimate(
+            document.title,
+            "exact",
+            1,
+            float(log_p_T.sum()),
+            float(upp_T.sum()),
+            len(encoded),
+            len(known) - sum(known),
+            np.zeros(1),
+            math.nan,
+            math.nan,
+            time.perf_counter() - started,
+            log_p_T,
+            upp_T,
+        )
+
+
+@dataclass(frozen=True)
+class Report:
+    """The numbers of a set of documents; `to_json` has the names that programs rely on."""
+
+    model: str
+    method: str
+    samples: int
+    scored: Sequence[Scored]
+
+    def to_json(self, *, seed: int = 0) -> dict[str, Any]:
+        estimates = [each.estimate for each in self.scored]
+        targets = np.array([estimate.targets for estimate in estimates])
+        log_p, upp = (np.array([getattr(e, name) for e in estimates]) for name in ("log_p", "upp_log_p"))
+        ess = [estimate.ess for estimate in estimates if not math.isnan(estimate.ess)]
+        k_hat = [estimate.k_hat for estimate in estimates if not math.isnan(estimate.k_hat)]
+        seconds = sum(estimate.seconds for estimate in estimates)
+        return {
+            "model": self.model,
+            "method": self.method,
+            "samples": self.samples,
+            "ppl": perplexity(log_p, targets),
+            "upp": perplexity(upp, targets),
+            "ppl_interval": interval(log_p, targets, seed=seed),
+            "upp_interval": interval(upp, targets, seed=seed),
+            **self._by_kind(),
+            "documents": len(estimates),
+            "tokens": int(targets.sum()),
+            "unknown_tokens": sum(estimate.unknown for estimate in estimates),
+            "ess_median": float(np.median(ess)) if ess else None,
+            "ess_quantiles": [float(q) for q in np.quantile(ess, [0, 0.25, 0.5, 0.75, 1])] if ess else None,
+            "k_hat_max": max(k_hat) if k_hat else None,
+            "tokens_per_second": float(targets.sum() / seconds) if seconds else None,
+        }
+
+    def _by_kind(self) -> dict[str, float | None]:
+        """Perplexity of words inside mentions and outside, as the documents are annotated."""
+        result: dict[str, float | None] = {}
+        for measure, name in (("increments_T", "ppl"), ("upp_increments_T", "upp")):
+            for kind, inside in (("mention", True), ("other", False)):
+                values = [getattr(s.estimate, measure)[s.mention_T == inside] for s in self.scored]
+                every = np.concatenate([np.zeros(0), *values])
+                result[f"{name}_{kind}"] = float(np.exp(-every.mean())) if len(every) else None
+        return result
+
+
+def perplexity(log_p: Floats, targets: np.ndarray[Any, Any]) -> float:
+    total = int(targets.sum())
+    return float(np.exp(-log_p.sum() / total)) if total else math.nan
+
+
+def interval(log_p: Floats, targets: np.ndarray[Any, Any], *, seed: int, level: float = 0.95) -> list[float]:
+    """A bootstrap interval of the perplexity over documents."""
+    if len(log_p) < 2:
+        return [math.nan, math.nan]
+    chosen = np.random.default_rng(seed).integers(len(log_p), size=(RESAMPLES, len(log_p)))
+    values = np.exp(-log_p[chosen].sum(1) / np.maximum(targets[chosen].sum(1), 1))
+    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
+    return [float(low), float(high)]
+
+
+def corpus_protocol(scored: Sequence[Scored]) -> float:
+    """The published protocol, for comparison: one weight for a pass over the whole corpus.
+
+    Sample s of every document is taken together, weights multiplied over documents and then averaged over samples. It
+    estimates the same p(x) with far more variance, so it comes out higher.
+    """
+    log_w_S = np.sum([each.estimate.weights for each in scored], axis=0)
+    targets = sum(each.estimate.targets for each in scored)
+    return float(np.exp(-(np.logaddexp.reduce(log_w_S) - math.log(len(log_w_S))) / targets))
+
+
+@dataclass(frozen=True)
+class Task:
+    """What to score with: enough for another process to set itself up."""
+
+    run: Path
+    how: How
+    config: MarginalConfig
+    proposal: Path | None = None
+    kg: Path | None = None
+
+
+@lru_cache(maxsize=1)
+def judge(task: Task) -> Perplexity:
+    """The model and all it needs; a process keeps the one it works with."""
+    run = Run.open(task.run, kg=task.kg)
+    proposal = Run.open(task.proposal, kg=task.kg) if task.proposal is not None else None
+    return Perplexity(run, task.how, task.config, proposal)
+
+
+def _score(item: tuple[Task, Document]) -> Scored:
+    torch.set_num_threads(1)
+    return judge(item[0]).score(item[1])
+
+
+def evaluate(task: Task, documents: Sequence[Document], *, workers: int = 1) -> Report:
+    """Score documents, on several cores if asked."""
+    model = judge(task).run.settings.model
+    scored = []
+    with progress("scoring", sum(len(document.tokens) for document in documents), "tokens") as advance:
+        items = ((task, document) for document in documents)
+        for document, each in zip(documents, ordered_map(_score, items, workers=workers), strict=True):
+            scored.append(each)
+            advance(len(document.tokens))
+    if model != "kglm":  # nothing is latent: there is nothing to estimate
+        return Report(model, "exact", 1, scored)
+    return Report(model, task.how, task.config.samples, scored)
