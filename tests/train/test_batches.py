@@ -66,6 +66,15 @@ def test_a_row_reads_each_document_in_order_without_a_gap(lengths: list[int], ro
             expected[row] = (piece.document.title, piece.end)
 
 
+@given(st.lists(st.integers(1, 40), min_size=40, max_size=80), st.integers(2, 6), st.integers(0, 3))
+def test_rows_end_together(lengths: list[int], rows: int, epoch: int) -> None:
+    """As far as whole documents allow: else the last steps of an epoch would all be on one document."""
+    documents = [encoded(str(k), size) for k, size in enumerate(lengths)]
+    widths = [len(lines) for lines in epoch_plan(documents, rows=rows, length=1, seed=1, epoch=epoch)]
+    assert widths == sorted(widths, reverse=True)
+    assert sum(width < rows for width in widths) <= max(lengths)
+
+
 def test_the_state_of_rows_that_go_on() -> None:
     state = (LayerState(torch.tensor([[1.0], [2.0], [3.0]]), torch.zeros(3, 1)),)
     carried = Carried([0, 2, 5], state)

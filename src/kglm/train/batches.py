@@ -1,11 +1,12 @@
 """Documents in shuffled queues: B rows, each reads its documents in contiguous chunks; every target once an epoch.
 
-A row takes the next document of the epoch's order when its own ends, and falls away when there is none. The plan of an
-epoch follows from the seed and the epoch's number alone, so a run can be taken up at any chunk.
+A row takes the next document of its queue when its own ends, and falls away when there is none. The plan of an epoch
+follows from the seed and the epoch's number alone, so a run can be taken up at any chunk.
 """
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -27,24 +28,46 @@ class Line(NamedTuple):
 
 
 def epoch_plan(documents: Sequence[EncodedDocument], *, rows: int, length: int, seed: int, epoch: int) -> Plan:
-    """The chunks of one epoch, documents in an order of its own."""
-    order = np.random.default_rng([seed, epoch]).permutation(len(documents))
-    return Plan([documents[k] for k in order], rows=rows, length=length)
+    """The chunks of one epoch, documents dealt to the rows and ordered by chance of its own."""
+    return Plan(documents, rows=rows, length=length, rng=np.random.default_rng([seed, epoch]))
 
 
 class Plan:
-    """Which pieces of which documents each chunk has, in order of rows. Documents without a target are passed over."""
+    """Which pieces of which documents each chunk has, in order of rows. Documents without a target are passed over.
 
-    def __init__(self, documents: Sequence[EncodedDocument], *, rows: int, length: int) -> None:
+    Rows get about the same amount of work (the longest documents are dealt first, always to the row that has least):
+    else an epoch would end with many steps on the one document that is left, and the model with it.
+    """
+
+    def __init__(
+        self,
+        documents: Sequence[EncodedDocument],
+        *,
+        rows: int,
+        length: int,
+        rng: np.random.Generator | None = None,
+    ) -> None:
         if rows < 1 or length < 1:
             raise ConfigError(f"{rows} rows of {length} targets", remedy="give at least one of each")
-        self._rows = rows
         self._length = length
         self._documents = [document for document in documents if len(document)]
+        order = np.arange(len(self._documents)) if rng is None else rng.permutation(len(self._documents))
+        chunks = [-(-len(document) // length) for document in self._documents]
+        loads = [(0, row) for row in range(rows)]
+        self._queues: list[list[EncodedDocument]] = [[] for _ in range(rows)]
+        for place in sorted(order.tolist(), key=lambda place: -chunks[place]):
+            load, row = heapq.heappop(loads)
+            self._queues[row].append(self._documents[place])
+            heapq.heappush(loads, (load + chunks[place], row))
+        self._chunks = max(load for load, _ in loads)
+        if rng is not None:
+            for queue in self._queues:
+                rng.shuffle(queue)
 
     def __iter__(self) -> Iterator[list[Line]]:
-        queue = iter(self._documents)
-        at = {row: (document, 0) for row, document in zip(range(self._rows), queue, strict=False)}
+        queues = [iter(queue) for queue in self._queues]
+        first = [next(queue, None) for queue in queues]
+        at = {row: (document, 0) for row, document in enumerate(first) if document is not None}
         while at:
             lines = []
             for row, (document, start) in list(at.items()):
@@ -52,7 +75,7 @@ class Plan:
                 lines.append(Line(row, Piece(document, start, end)))
                 if end < len(document):
                     at[row] = (document, end)
-                elif (following := next(queue, None)) is not None:
+                elif (following := next(queues[row], None)) is not None:
                     at[row] = (following, 0)
                 else:
                     del at[row]
@@ -60,11 +83,7 @@ class Plan:
 
     def __len__(self) -> int:
         """How many chunks there are."""
-        free = [0] * self._rows
-        for document in self._documents:
-            k = free.index(min(free))
-            free[k] += -(-len(document) // self._length)
-        return max(free, default=0)
+        return self._chunks
 
     @property
     def targets(self) -> int:
