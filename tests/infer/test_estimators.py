@@ -111,7 +111,7 @@ class TestParticle:
         """Few particles, often resampled, candidates that leave out almost everything: still unbiased."""
         view = scene(toy, words, Some(toy.graph.number("Q2")))
         truth = exact(scene(toy, words), penalty=penalty)[-1]
-        config = ParticleConfig(5, broad=0.4, resample=0.9)
+        config = ParticleConfig(5, resample=0.9)
         runs = [particle_filter(view, config, seed, penalty=penalty).totals_T[-1] for seed in range(2000)]
         assert_mean(np.array(runs), truth)
 

@@ -199,9 +199,8 @@ class Histories:
         log_new_KN[:, columns] = np.logaddexp(log_new_KN[:, columns], type_KC[:, Type.RELATED, None] + log_reach_KN)
         return log_new_KN
 
-    def steps(self, t: int, nodes: Sequence[int], tables: LatentTables) -> Floats:
+    def steps(self, t: int, nodes: Sequence[int], tables: LatentTables, type_KC: Floats) -> Floats:
         """log p of every step: none, continue, start of each of these entities (K × (2 + N))."""
-        [type_KC] = self.types(t, tables)
         parts = [type_KC[:, [Type.NONE]], type_KC[:, [Type.CONTINUE]]]
         if len(nodes):
             parts.append(self.starts(t, nodes, tables, type_KC))

@@ -18,14 +18,15 @@ import numpy as np
 import torch
 
 from kglm.errors import ConfigError, DataError
-from kglm.infer.histories import CONTINUE, FIRST, NONE, Cast, Histories
+from kglm.infer.draws import draw_columns, draw_related
+from kglm.infer.histories import CONTINUE, FIRST, NONE, Cast
 from kglm.infer.scene import Scene
 from kglm.infer.tables import Bools, Floats, Ints, LatentTables, hidden_states
 from kglm.model.annotation import Type
 from kglm.model.proposal import Proposal
 
-TYPE, NEW, PARENT, RELATION, TAIL = range(5)
-"""What the random numbers of a step are for."""
+TYPE, NEW, PARENT = range(3)
+"""What the five random numbers of a step are for; after the parent's come the relation's and the tail's."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ def _draw_block(scene: Scene, proposal: LatentTables, uniform_5TS: Floats) -> Dr
     log_p_TS, log_q_TS = np.empty((length, count)), np.empty((length, count))
     for t in range(length):
         type_p, type_q = histories.types(t, scene.latent, proposal)
-        type_S = _draw_rows(np.exp(type_q), uniform_5TS[TYPE, t])
+        type_S = draw_columns(np.exp(type_q), uniform_5TS[TYPE, t])
         column_S = np.where(type_S == Type.CONTINUE, CONTINUE, NONE)
         rows = np.arange(count)
         log_p_TS[t], log_q_TS[t] = type_p[rows, type_S], type_q[rows, type_S]
@@ -96,7 +97,7 @@ def _draw_block(scene: Scene, proposal: LatentTables, uniform_5TS: Floats) -> Dr
             of_S = new_TS[t].copy()
             related = np.flatnonzero(type_S == Type.RELATED)
             if len(related):
-                of_S[related] = _draw_related(t, histories.select(related), proposal, uniform_5TS[:, t, related])
+                of_S[related] = draw_related(t, histories.select(related), proposal, uniform_5TS[PARENT:, t, related])
             nodes = sorted(set(of_S[starting].tolist()))
             place_S = np.searchsorted(nodes, of_S[starting])
             few = histories.select(starting)
@@ -109,25 +110,3 @@ def _draw_block(scene: Scene, proposal: LatentTables, uniform_5TS: Floats) -> Dr
         node_TS[t] = histories.running_K
     word_TS, unknown_TS = scene.words.of(node_TS)
     return Drawn(z_TS, log_p_TS + word_TS, log_q_TS, unknown_TS)
-
-
-def _draw_rows(mass_SC: Floats, uniform_S: Floats) -> Ints:
-    """A column for each row, with probability as its mass."""
-    until_SC = np.cumsum(mass_SC, 1)
-    column_S = (uniform_S[:, None] * until_SC[:, -1:] >= until_SC).sum(1)
-    highest = mass_SC.shape[1] - 1 - np.argmax(mass_SC[:, ::-1] > 0, 1)  # the last that has any mass
-    return np.asarray(np.minimum(column_S, highest), np.int64)
-
-
-def _draw_related(t: int, histories: Histories, proposal: LatentTables, uniform_5S: Floats) -> Ints:
-    """An entity for each history, by a parent, a relation and a tail."""
-    cast, order = histories.cast, np.argsort(histories.cast.nodes)  # by number: slots are in order of appearance
-    slot_S = order[_draw_rows(np.exp(histories.parents(t, proposal))[:, order], uniform_5S[PARENT])]
-    found = np.empty(len(slot_S), np.int64)
-    for s, slot in enumerate(slot_S.tolist()):
-        relation, tail = cast.graph.edges(cast.nodes[slot])
-        distinct, first, count = np.unique(relation, return_index=True, return_counts=True)
-        mass = np.exp(proposal.relation_TR[t, distinct] - proposal.relation_log_z(cast.nodes[slot])[t])
-        [r] = _draw_rows(mass[None], uniform_5S[RELATION, s : s + 1])
-        found[s] = tail[first[r] + min(int(uniform_5S[TAIL, s] * count[r]), count[r] - 1)]
-    return found

@@ -105,7 +105,9 @@ class Scene:
 
     def joint(self, t: int, histories: Histories, nodes: Sequence[int], penalty: float) -> Floats:
         """log p(z_t, x_t | history) of each history and column."""
-        return histories.steps(t, nodes, self.latent) + self.word_scores(t, histories, nodes, penalty)
+        [type_KC] = histories.types(t, self.latent)
+        prior_KJ = histories.steps(t, nodes, self.latent, type_KC)
+        return prior_KJ + self.word_scores(t, histories, nodes, penalty)
 
     # Looking ahead
 

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kglm.annotate.names import MAX_WORDS, NameIndex
+from kglm.kg.edits import FactEdit, NewEntity
+from kglm.kg.graph import KnowledgeGraph
+from worlds import make_store
+
+FACTS = [("Q1", "P1", "Q2"), ("Q2", "P2", "T::11::+1989-04-21T00:00:00Z"), ("Q3", "P1", "Q1")]
+NAMES = {"Q1": ("Mario Land", "Mario"), "Q2": ("Game Boy",), "Q3": ("Mario", "x " * (MAX_WORDS + 1))}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return make_store(tmp_path, FACTS, NAMES)
+
+
+def index(path: Path) -> NameIndex:
+    with KnowledgeGraph.open(path) as graph:
+        return NameIndex.for_graph(graph)
+
+
+def ids(path: Path, nodes: object) -> set[str]:
+    with KnowledgeGraph.open(path) as graph:
+        return {graph.id(node) for node in nodes}  # type: ignore[attr-defined]
+
+
+def test_names_lead_to_those_who_have_them(store: Path) -> None:
+    names = index(store)
+    assert ids(store, names["Game", "Boy"]) == {"Q2"}
+    assert ids(store, names["Mario",]) == {"Q1", "Q3"}
+    assert not names["Boy",] and not names["game", "boy"], "names are matched whole, and as they are written"
+    assert len(names) == 3 and names.longest == 2
+
+
+def test_spans_of_a_text(store: Path) -> None:
+    found = [(start, end) for start, end, _ in index(store).spans(["the", "Mario", "Land", "on", "Game", "Boy"])]
+    assert found == [(1, 2), (1, 3), (4, 6)]
+
+
+def test_it_is_kept_beside_the_graph_and_read_again(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = index(store)
+    monkeypatch.setattr("kglm.annotate.names._cut", lambda graph, nodes, words_of: iter(()) if not nodes else None)
+    again = index(store)
+    assert again._nodes == first._nodes
+
+
+def test_entities_that_came_later_are_in_it(store: Path) -> None:
+    index(store)
+    with KnowledgeGraph.open(store, writable=True) as graph:
+        graph.edit([NewEntity("Q9", ("Zora Quist",)), FactEdit("add", "Q9", "P1", "Q1")])
+    assert ids(store, index(store)["Zora", "Quist"]) == {"Q9"}
+    with KnowledgeGraph.open(store) as graph:
+        fork = graph.fork()
+        fork.edit([NewEntity("Q10", ("Ada Q.",))])
+        names = NameIndex.for_graph(fork, str.split)
+        assert [fork.id(node) for node in names["Ada", "Q."]] == ["Q10"]
+
+
+def test_an_index_of_another_graph_or_a_damaged_one_is_made_again(store: Path, tmp_path: Path) -> None:
+    expected = index(store)._nodes
+    [nodes] = Path(f"{store}.names").glob("*/nodes.npy")
+    np.save(nodes, np.zeros(1, np.int32))
+    assert index(store)._nodes == expected
+    [keys] = Path(f"{store}.names").glob("*/keys.npy")
+    keys.write_bytes(b"rubbish")
+    assert index(store)._nodes == expected
+    other = make_store(tmp_path / "other", FACTS, {"Q1": ("Luigi",)})
+    Path(f"{store}.names").rename(f"{other}.names")
+    assert ids(other, index(other)["Luigi",]) == {"Q1"}
