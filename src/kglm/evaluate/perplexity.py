@@ -66,9 +66,7 @@ class Perplexity:
 
     def _check(self, proposal: Run | None) -> None:
         if proposal is None:
-            raise ConfigError(
-                "importance sampling draws from a proposal, and none is given", remedy="give --proposal RUN"
-            )
+            raise ConfigError("importance sampling draws from a proposal: none is given", remedy="give --proposal RUN")
         if not isinstance(proposal.model, Proposal):
             raise ConfigError("is not a proposal", place=proposal.home, remedy="train one with: kglm train proposal")
         for what, ours, theirs in (

@@ -1,0 +1,157 @@
+"""Perplexity of real runs on the bundled world: every model and method through the same code."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kglm.bundled import DOCUMENTS, ENTITIES, FACTS, RELATIONS
+from kglm.errors import ConfigError, DataError
+from kglm.evaluate.perplexity import Report, Scored, Task, corpus_protocol, evaluate, interval, judge, perplexity
+from kglm.infer.marginal import Estimate, MarginalConfig
+from kglm.kg.imports import import_graph
+from kglm.kg.transe import TransEConfig, embed_graph
+from kglm.text.document import START, Document
+from kglm.train.run import read_for_training
+from kglm.train.settings import load_config
+from kglm.train.start import train
+
+CONFIG = MarginalConfig(samples=20)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("runs")
+    import_graph([FACTS], home / "world.kg", entities=[ENTITIES], relations=[RELATIONS])
+    embed_graph(home / "world.kg", TransEConfig(dim=16, epochs=3, held_out=0))
+    for model in ("kglm", "proposal", "awd-lstm"):
+        settings = load_config("tiny", model, ["train.epochs=2", "data.min_count=2"])
+        train(settings, [DOCUMENTS], [DOCUMENTS], home / "world.kg", home / model)
+    return home
+
+
+def documents() -> list[Document]:
+    """The bundled ones, and one with words that nobody knows."""
+    odd = Document("odd", [START, "Zork", "is", "Zork"], annotated=False)
+    return [*read_for_training([DOCUMENTS]), odd]
+
+
+def task(runs: Path, how: str, model: str = "kglm", samples: int = 20) -> Task:
+    proposal = runs / "proposal" if how == "importance" else None
+    return Task(runs / model, how, MarginalConfig(samples=samples), proposal)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("how", ["particle", "importance", "beam", "annotated"])
+def test_every_method(runs: Path, how: str) -> None:
+    result = evaluate(task(runs, how), documents()).to_json()
+    assert 1 < result["ppl"] < 1000 and result["upp"] > result["ppl"], "unknown words are penalised"
+    assert result["ppl_interval"][0] <= result["ppl"] <= result["ppl_interval"][1]
+    assert (result["model"], result["method"], result["documents"]) == ("kglm", how, 3)
+    assert result["ppl_mention"] > 1 and result["ppl_other"] > 1 and result["unknown_tokens"] >= 2
+    assert (result["ess_median"] is not None) == (how in ("particle", "importance"))
+
+
+def test_a_plain_language_model_through_the_same_code(runs: Path) -> None:
+    result = evaluate(task(runs, "particle", "awd-lstm"), documents()).to_json()
+    assert result["method"] == "exact" and result["samples"] == 1 and result["upp"] > result["ppl"] > 1
+
+
+def test_annotations_are_not_looked_at(runs: Path) -> None:
+    with_them = documents()
+    without = [Document(document.title, document.tokens) for document in with_them]
+    for how in ("particle", "importance", "beam"):
+        one, two = (evaluate(task(runs, how), found).to_json() for found in (with_them, without))
+        assert one["ppl"] == two["ppl"] and one["upp"] == two["upp"]
+        assert two["ppl_mention"] is None, "without an annotation nobody knows which words are of mentions"
+
+
+def test_order_and_workers_change_nothing(runs: Path) -> None:
+    found = documents()
+    shuffled = random.Random(1).sample(found, len(found))
+    for how in ("particle", "importance"):
+        first = evaluate(task(runs, how), found)
+        other = evaluate(task(runs, how), shuffled, workers=2)
+        values = [{s.estimate.title: s.estimate.log_p for s in report.scored} for report in (first, other)]
+        assert values[0] == pytest.approx(values[1], rel=1e-6)
+
+
+def test_the_beam_is_below_and_the_annotation_below_what_is_summed(runs: Path) -> None:
+    """One annotation is a part of p(x): the filter, which sums over all, gives the text more."""
+    found = read_for_training([DOCUMENTS])
+    annotated, beam, filtered = (
+        evaluate(task(runs, how, samples=200), found).to_json()["ppl"] for how in ("annotated", "beam", "particle")
+    )
+    assert filtered < annotated and filtered < 1.1 * beam
+
+
+class TestRefusals:
+    def test_a_proposal_is_needed_and_must_be_one(self, runs: Path) -> None:
+        with pytest.raises(ConfigError, match="draws from a proposal: none is given"):
+            judge(Task(runs / "kglm", "importance", CONFIG))
+        with pytest.raises(ConfigError, match="is not a proposal"):
+            judge(Task(runs / "kglm", "importance", CONFIG, runs / "kglm"))
+        with pytest.raises(ConfigError, match="a proposal gives no words a probability"):
+            judge(Task(runs / "proposal", "particle", CONFIG))
+
+    def test_another_vocabulary_or_graph(self, runs: Path, tmp_path: Path) -> None:
+        settings = load_config("tiny", "proposal", ["train.epochs=1", "data.min_count=1"])
+        train(settings, [DOCUMENTS], [DOCUMENTS], runs / "world.kg", tmp_path / "q")
+        with pytest.raises(DataError, match="has another vocabulary than"):
+            judge(Task(runs / "kglm", "importance", CONFIG, tmp_path / "q"))
+
+    def test_the_command(self, runs: Path) -> None:
+        def run(*options: str) -> subprocess.CompletedProcess[str]:
+            command = [sys.executable, "-m", "kglm", "evaluate", "kglm", "--data", str(DOCUMENTS), *options]
+            return subprocess.run(command, cwd=runs, capture_output=True, text=True, check=False)
+
+        for options, message in (
+            (["--method", "guess"], "there is no method 'guess'; use one of particle"),
+            (["--samples", "0"], "0 samples; give at least 1"),
+            (["--aggregate", "corpus"], "use it with --method importance"),
+        ):
+            failed = run(*options)
+            assert failed.returncode == 2 and message in failed.stderr, failed.stderr
+        options = ["--method", "importance", "--proposal", "proposal", "--samples", "30", "--aggregate", "corpus"]
+        done = run(*options, "--weights", "weights.npy", "--json")
+        result = json.loads(done.stdout)
+        assert {"ppl", "upp", "ppl_interval", "ppl_corpus", "k_hat_max", "tokens_per_second"} <= result.keys()
+        assert np.load(runs / "weights.npy").shape == (2, 30)
+        assert "95 % over documents" in run("--samples", "3").stdout
+
+
+def scored(log_p: float, targets: int, weights: list[float]) -> Scored:
+    increments = np.full(targets, log_p / targets)
+    estimate = Estimate(
+        "t", "importance", 2, log_p, log_p, targets, 0, np.array(weights), 1.0, 0.1, 0.5, increments, increments
+    )
+    return Scored(estimate, np.zeros(targets, np.bool_))
+
+
+class TestNumbers:
+    def test_by_hand(self) -> None:
+        assert perplexity(np.array([-2.0, -4.0]), np.array([2, 1])) == pytest.approx(math.exp(2))
+        report = Report("kglm", "importance", 2, [scored(-2.0, 2, [0, 0]), scored(-4.0, 1, [0, 0])])
+        assert report.to_json()["ppl"] == pytest.approx(math.exp(2))
+        assert report.to_json()["tokens_per_second"] == pytest.approx(3)
+
+    def test_the_interval_covers_and_shrinks(self) -> None:
+        rng = np.random.default_rng(0)
+        widths = []
+        for count in (10, 1000):
+            log_p = rng.normal(-30, 5, count)
+            low, high = interval(log_p, np.full(count, 10), seed=1)
+            assert low < math.exp(3) * 1.2 and high > math.exp(3) / 1.2
+            widths.append(high - low)
+        assert widths[1] < widths[0] / 5
+        assert all(map(math.isnan, interval(np.array([-1.0]), np.array([1]), seed=0)))
+
+    def test_the_published_protocol_multiplies_over_documents_before_it_averages(self) -> None:
+        both = [scored(-1.0, 1, [math.log(0.1), math.log(0.3)]), scored(-1.0, 1, [math.log(0.5), math.log(0.1)])]
+        assert corpus_protocol(both) == pytest.approx((0.5 * (0.1 * 0.5 + 0.3 * 0.1)) ** -0.5)
