@@ -80,7 +80,6 @@ def draw(scene: Scene, proposal: LatentTables, config: ImportanceConfig, seed: i
 def _draw_block(scene: Scene, proposal: LatentTables, uniform_5TS: Floats) -> Drawn:
     _, length, count = uniform_5TS.shape
     histories = scene.histories(count, Cast(scene.parts.graph))
-    new_TS = proposal.draw_new(uniform_5TS[NEW])
     z_TS = np.full((length, count), -2)
     node_TS = np.full((length, count), -1)
     log_p_TS, log_q_TS = np.empty((length, count)), np.empty((length, count))
@@ -94,7 +93,9 @@ def _draw_block(scene: Scene, proposal: LatentTables, uniform_5TS: Floats) -> Dr
         starting = np.flatnonzero((type_S == Type.NEW) | (type_S == Type.RELATED))
         nodes: list[int] = []
         if len(starting):
-            of_S = new_TS[t].copy()
+            of_S = np.full(count, -1)
+            fresh = np.flatnonzero(type_S == Type.NEW)
+            of_S[fresh] = proposal.draw_new(t, uniform_5TS[NEW, t, fresh])
             related = np.flatnonzero(type_S == Type.RELATED)
             if len(related):
                 of_S[related] = draw_related(t, histories.select(related), proposal, uniform_5TS[PARENT:, t, related])

@@ -80,7 +80,7 @@ def particle_filter(scene: Scene, config: ParticleConfig, seed: int, *, penalty:
             q_K = q_K + np.where(starts_K, q_KJ[:, -1] * others.density(type_KC, prior_KJ[all_K, at_K]), 0.0)
             away = np.flatnonzero(column_K == joint_KJ.shape[1])
             if len(away):
-                found = others.draw(t, histories.select(away), type_KC[away], away)
+                found = others.draw(t, histories.select(away), type_KC[away])
                 log_p_K[away], q_K[away], hope_K[away] = others.weigh(
                     t, histories.select(away), type_KC[away], found, nodes, q_KJ[away], penalty
                 )
@@ -114,7 +114,6 @@ class _Others:
         self._scene = scene
         self._log_worth = np.log(config.other)
         self._rng = rng
-        self._new_TK = scene.latent.draw_new(rng.random((len(scene), config.particles)))
 
     def score(self, t: int, type_KC: Floats, prior_KJ: Floats, penalty: float) -> Floats:
         """A guess of log p(start of someone else, x_t): what of the starts the candidates leave (K × 1)."""
@@ -128,11 +127,12 @@ class _Others:
         """p(start of e) / p(start) of starts with these log-probabilities."""
         return np.asarray(np.exp(log_p_K - _log_start(type_KC)))
 
-    def draw(self, t: int, histories: Histories, type_KC: Floats, particles: Ints) -> Ints:
+    def draw(self, t: int, histories: Histories, type_KC: Floats) -> Ints:
         """An entity for each of these histories."""
-        found: Ints = self._new_TK[t, particles].copy()
-        related = np.log(self._rng.random(len(found))) < type_KC[:, Type.RELATED] - _log_start(type_KC)
-        rows = np.flatnonzero(related)
+        found = np.empty(len(histories), np.int64)
+        related_K = np.log(self._rng.random(len(found))) < type_KC[:, Type.RELATED] - _log_start(type_KC)
+        found[~related_K] = self._scene.latent.draw_new(t, self._rng.random(int((~related_K).sum())))
+        rows = np.flatnonzero(related_K)
         if len(rows):
             uniform_3K = self._rng.random((3, len(rows)))
             found[rows] = draw_related(t, histories.select(rows), self._scene.latent, uniform_3K)

@@ -31,6 +31,10 @@ from kglm.text.vocabulary import UNKNOWN_INDEX
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+GROUP = 256
+"""Entities whose probability of being new is kept as one sum, to draw from."""
+BLOCK = 1 << 23
+"""Numbers in a block of scores."""
 CHUNK = 500
 """Words that are encoded in one go."""
 PAIRS_AT_ONCE = 4096
@@ -91,7 +95,11 @@ class LatentTables:
             h_new_TC = torch.cat([h_new_TC, latent.frequency.expand(len(h_new_TC), -1)], -1)
         self._h_new_TC = h_new_TC * self._scale
         self._bias_E = None if tables.bias_E is None else tables.bias_E * self._scale
-        self._new_log_z_T: Floats | None = None
+        # the same for single scores, where the overhead of tensors would be most of the time
+        self._h_new, self._real = self._h_new_TC.detach().cpu().numpy(), latent.real_EC.cpu().numpy()
+        self._bias = None if self._bias_E is None else array(self._bias_E)
+        self._place, self._node = latent.place_N.cpu().numpy(), latent.real_E.cpu().numpy()
+        self._sums: tuple[Floats, Floats] | None = None
         self._parent: dict[int, Floats] = {}
         self._relation_log_z: dict[int, Floats] = {}
 
@@ -113,39 +121,60 @@ class LatentTables:
     @property
     def new_log_z_T(self) -> Floats:
         """log Σ_e exp(v_e · h + b_e) at every position, computed when it is first needed."""
-        if self._new_log_z_T is None:
-            self._new_log_z_T = array(linear_logsumexp(self._h_new_TC, self._latent.real_EC, self._bias_E))
-        return self._new_log_z_T
+        return self._new_sums()[0]
+
+    def _new_sums(self) -> tuple[Floats, Floats]:
+        """log Σ_e exp(score) at every position, and how it spreads over groups of entities, in one pass."""
+        if self._sums is None:
+            real_EC, count = self._latent.real_EC, len(self._latent.real_E)
+            groups = -(-count // GROUP)
+            log_z_T, share_TG = np.empty(len(self)), np.empty((len(self), groups))
+            size = max(1, BLOCK // count)
+            for start in range(0, len(self), size):
+                rows = slice(start, start + size)
+                score_TE = torch.nn.functional.linear(self._h_new_TC[rows], real_EC, self._bias_E)
+                highest_T1 = score_TE.amax(-1, keepdim=True)
+                mass_TE = torch.nn.functional.pad(score_TE.sub_(highest_T1).exp_(), (0, groups * GROUP - count))
+                mass_TG = array(mass_TE.view(len(mass_TE), groups, GROUP).sum(-1))
+                total_T1 = mass_TG.sum(1, keepdims=True)
+                log_z_T[rows] = array(highest_T1)[:, 0] + np.log(total_T1[:, 0])
+                share_TG[rows] = mass_TG / total_T1
+            self._sums = log_z_T, share_TG
+        return self._sums
+
+    def _new_scores(self, t_N: Ints, place_N: Ints) -> Floats:
+        score_N: Floats = np.einsum("nc,nc->n", self._h_new[t_N], self._real[place_N], dtype=np.float64)
+        return score_N if self._bias is None else score_N + self._bias[place_N]
 
     def new(self, t_N: Ints, node_N: Ints) -> Floats:
         """log p(e | new) of pairs of position and entity; a literal is never new: -inf."""
-        place_N = self._latent.place_N[torch.from_numpy(node_N)]
-        at_N = place_N.clamp(min=0)
-        score_N = (self._h_new_TC[torch.from_numpy(t_N)] * self._latent.real_EC[at_N]).sum(-1)
-        if self._bias_E is not None:
-            score_N = score_N + self._bias_E[at_N]
-        log_p_N = array(score_N) - self.new_log_z_T[t_N]
+        place_N = self._place[node_N]
+        log_p_N = self._new_scores(t_N, np.maximum(place_N, 0)) - self.new_log_z_T[t_N]
         share = self._latent.config.uniform_share
         if share:
-            log_p_N = np.logaddexp(log_p_N + math.log1p(-share), math.log(share / len(self._latent.real_E)))
-        log_p_N[place_N.cpu().numpy() < 0] = -np.inf
+            log_p_N = np.logaddexp(log_p_N + math.log1p(-share), math.log(share / len(self._real)))
+        log_p_N[place_N < 0] = -np.inf
         return log_p_N
 
-    def draw_new(self, uniform_TS: Floats) -> Ints:
-        """Nodes drawn from p(e | new): one for each of the given numbers, which are even on [0, 1)."""
-        share, count = self._latent.config.uniform_share, len(self._latent.real_E)
-        real_E = self._latent.real_E.cpu().numpy()
-        place_TS = np.minimum((uniform_TS / max(share, 1e-300) * count).astype(np.int64), count - 1)
-        drawn_TS = (uniform_TS - share) / (1 - share)
-        size = max(1, (1 << 22) // count)
-        for start in range(0, len(uniform_TS), size):
-            rows = slice(start, start + size)
-            score_TE = torch.nn.functional.linear(self._h_new_TC[rows], self._latent.real_EC, self._bias_E)
-            mass_TE = array((score_TE - score_TE.amax(-1, keepdim=True)).exp()).cumsum(-1)
-            for row, (mass_E, wanted_S) in enumerate(zip(mass_TE, drawn_TS[rows], strict=True)):
-                found_S = np.minimum(np.searchsorted(mass_E, wanted_S * mass_E[-1], side="right"), count - 1)
-                place_TS[start + row] = np.where(wanted_S < 0, place_TS[start + row], found_S)
-        return np.asarray(real_E[place_TS], np.int64)
+    def draw_new(self, t: int, uniform_N: Floats) -> Ints:
+        """Nodes drawn from p(e | new) at a position: one for each of the given numbers, which are even on [0, 1)."""
+        share, count = self._latent.config.uniform_share, len(self._real)
+        until_G = np.cumsum(self._new_sums()[1][t])
+        place_N = np.empty(len(uniform_N), np.int64)
+        for n, u in enumerate(uniform_N.tolist()):
+            if u < share:
+                place_N[n] = min(int(u / share * count), count - 1)
+                continue
+            # the rest of the number chooses a group, and what is left of it then someone of the group
+            wanted = (u - share) / (1 - share) * until_G[-1]
+            group = min(int(np.searchsorted(until_G, wanted, side="right")), len(until_G) - 1)
+            members = np.arange(group * GROUP, min((group + 1) * GROUP, count))
+            score = self._new_scores(np.full(len(members), t), members)
+            until = np.cumsum(np.exp(score - score.max()))
+            before = until_G[group - 1] if group else 0.0
+            left = (wanted - before) / max(until_G[group] - before, 1e-300)
+            place_N[n] = members[min(int(np.searchsorted(until, left * until[-1], side="right")), len(members) - 1)]
+        return np.asarray(self._node[place_N], np.int64)
 
     # Parents and relations
 
