@@ -27,7 +27,7 @@ def draw_related(t: int, histories: Histories, tables: LatentTables, uniform_3K:
     for k, slot in enumerate(slot_K.tolist()):
         relation, tail = cast.graph.edges(cast.nodes[slot])
         distinct, first, count = np.unique(relation, return_index=True, return_counts=True)
-        mass = np.exp(tables.relation_TR[t, distinct] - tables.relation_log_z(cast.nodes[slot])[t])
+        mass = np.exp(tables.relation_TR[t, distinct] - tables.relation_log_z(t, cast.nodes[slot]))
         [r] = draw_columns(mass[None], uniform_3K[1, k : k + 1])
         found[k] = tail[first[r] + min(int(uniform_3K[2, k] * count[r]), count[r] - 1)]
     return found

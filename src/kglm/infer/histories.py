@@ -192,7 +192,7 @@ class Histories:
         reach_CN = np.zeros((len(self.cast), len(columns)))
         for column, n in enumerate(columns):
             for slot, relation, tails in self.cast.ways(nodes[n]):
-                log_z = tables.relation_log_z(self.cast.nodes[slot])[t]
+                log_z = tables.relation_log_z(t, self.cast.nodes[slot])
                 reach_CN[slot, column] += np.exp(tables.relation_TR[t, relation] - log_z) / tails
         with np.errstate(divide="ignore"):
             log_reach_KN = np.log(np.exp(self.parents(t, tables)) @ reach_CN)

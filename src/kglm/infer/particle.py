@@ -31,7 +31,7 @@ class ParticleConfig:
 
     particles: int = 100
     """Histories that are kept side by side."""
-    other: float = 0.1
+    other: float = 0.03
     """What a word is guessed to be worth, against a plain one, if someone who is no candidate begins here."""
     resample: float = 0.5
     """Resample when the effective number of particles falls below this share."""

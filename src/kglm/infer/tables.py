@@ -19,6 +19,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from kglm.kg.arrays import IntArray
 from kglm.kg.graph import KnowledgeGraph
 from kglm.model.aliases import AliasTable
 from kglm.model.annotation import Type
@@ -101,7 +102,8 @@ class LatentTables:
         self._place, self._node = latent.place_N.cpu().numpy(), latent.real_E.cpu().numpy()
         self._sums: tuple[Floats, Floats] | None = None
         self._parent: dict[int, Floats] = {}
-        self._relation_log_z: dict[int, Floats] = {}
+        self._relations: dict[int, IntArray] = {}
+        self._relation_log_z: dict[tuple[int, int], float] = {}
 
     def __len__(self) -> int:
         return len(self.type_TC)
@@ -186,15 +188,14 @@ class LatentTables:
             found = self._parent[node] = array(self._h_p_TD @ vector_D) * self._scale
         return found
 
-    def relation_log_z(self, node: int) -> Floats:
-        """log Σ_r exp(v_r · h_r) over the distinct relations of a parent, at every position."""
-        found = self._relation_log_z.get(node)
+    def relation_log_z(self, t: int, node: int) -> float:
+        """log Σ_r exp(v_r · h_r) over the distinct relations of a parent."""
+        found = self._relation_log_z.get((t, node))
         if found is None:
-            distinct = np.unique(self._graph.edges(node).relation)
-            score_TR = self.relation_TR[:, distinct]
-            highest_T = score_TR.max(1) if len(score_TR) else np.zeros(0)
-            found = highest_T + np.log(np.exp(score_TR - highest_T[:, None]).sum(1))
-            self._relation_log_z[node] = found
+            distinct = self._relations.get(node)
+            if distinct is None:
+                distinct = self._relations[node] = np.unique(self._graph.edges(node).relation)
+            found = self._relation_log_z[t, node] = float(np.logaddexp.reduce(self.relation_TR[t, distinct]))
         return found
 
 
