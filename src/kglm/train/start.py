@@ -55,10 +55,11 @@ def train(
         trainer = Trainer(run.model, run.builder, encoded[0], encoded[1], settings.train, to, world=world)
         if exists:
             trainer.resume()
-        metrics = trainer.fit()
-        if world.leads:
-            run.write_card(metrics, [path.name for path in data])
-        return metrics
+        try:
+            return trainer.fit()
+        finally:  # a run that was interrupted can be used too
+            if world.leads and trainer.metrics:
+                run.write_card(trainer.metrics, [path.name for path in data])
 
 
 def _started(to: Path, settings: RunConfig, kg: Path, documents: list[list[Document]], world: World) -> Run:
@@ -105,14 +106,14 @@ def _tell_losses(documents: Sequence[EncodedDocument]) -> None:
     counts: Counter[str] = sum((document.counts for document in documents), Counter())
     starts = sum(len(document.starts) for document in documents)
     meanings = {
-        "unknown_entity": "of entities that the graph does not hold: plain words",
-        "new_literal": "of dates or quantities that are called new: plain words",
-        "unexplained": "that no fact explains as listed",
+        "unknown_entity": "are of entities that the graph does not hold: they count as plain words",
+        "new_literal": "are of dates or quantities that are called new: they count as plain words",
+        "unexplained": "list no fact that the graph holds: type and word are trained, the entity is not",
     }
     for name, meaning in meanings.items():
         if counts[name]:
             total = starts + counts["unknown_entity"] + counts["new_literal"]
-            print(f"{counts[name]:,} of {total:,} mentions are {meaning}", file=sys.stderr)
+            print(f"{counts[name]:,} of {total:,} mentions {meaning}", file=sys.stderr)
 
 
 def _threads(run: Run, world: World) -> int:

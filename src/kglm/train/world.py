@@ -7,6 +7,7 @@ random is drawn alike in all processes, so the number of them does not change wh
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -37,7 +38,9 @@ class World:
         if self.size == 1:
             return model
         # a chunk without a mention leaves the renderer unused; frozen tables are the same everywhere
-        return DistributedDataParallel(model, find_unused_parameters=True, broadcast_buffers=False)
+        with warnings.catch_warnings():  # the option has another name in later versions
+            warnings.simplefilter("ignore", FutureWarning)
+            return DistributedDataParallel(model, find_unused_parameters=True, broadcast_buffers=False)
 
     def any(self, *flags: bool) -> list[bool]:
         """For each flag, whether some process has it up."""
