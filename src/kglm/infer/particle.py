@@ -31,8 +31,9 @@ class ParticleConfig:
 
     particles: int = 100
     """Histories that are kept side by side."""
-    other: float = 0.03
-    """What a word is guessed to be worth, against a plain one, if someone who is no candidate begins here."""
+    other: float = 0.01
+    """What a word is guessed to be worth, against a plain one, if someone who is no candidate begins here: few of the
+    words that a name does not have; all of the unknown ones, which names are full of."""
     resample: float = 0.5
     """Resample when the effective number of particles falls below this share."""
 
@@ -121,7 +122,8 @@ class _Others:
         left_K = np.maximum(start_K - np.exp(prior_KJ[:, FIRST:]).sum(1), 1e-6 * start_K)
         words = self._scene.words
         plain = words.plain_T[t] - penalty * words.unknown_T[t]
-        return np.asarray(np.log(left_K) + plain + self._log_worth)[:, None]
+        worth = 0.0 if words.unknown_T[t] else self._log_worth
+        return np.asarray(np.log(left_K) + plain + worth)[:, None]
 
     def density(self, type_KC: Floats, log_p_K: Floats) -> Floats:
         """p(start of e) / p(start) of starts with these log-probabilities."""
