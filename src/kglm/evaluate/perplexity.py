@@ -61,8 +61,8 @@ class Perplexity:
         self._proposal = proposal.model if proposal is not None else None
         if isinstance(run.model, Proposal):
             raise ConfigError("a proposal gives no words a probability", place=run.home, remedy="evaluate a kglm run")
-        estimated = isinstance(run.model, Kglm) and how not in ("annotated", "exact")
-        self._names = NameIndex.for_graph(run.graph) if estimated else None
+        searches = isinstance(run.model, Kglm) and how in ("particle", "beam")  # the others ask for no candidates
+        self._names = NameIndex.for_graph(run.graph) if searches else None
 
     def _check(self, proposal: Run | None) -> None:
         if proposal is None:

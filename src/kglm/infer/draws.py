@@ -18,10 +18,8 @@ def draw_columns(mass_KJ: Floats, uniform_K: Floats) -> Ints:
 
 def draw_related(t: int, histories: Histories, tables: LatentTables, uniform_3K: Floats) -> Ints:
     """An entity for each history, by a parent, a relation and a tail: a number for each."""
-    cast, order = (
-        histories.cast,
-        np.argsort(histories.cast.nodes),
-    )  # slots are in order of appearance: not the same twice
+    cast = histories.cast
+    order = np.argsort(cast.nodes)  # slots are in order of appearance, which is not the same twice
     slot_K = order[draw_columns(np.exp(histories.parents(t, tables))[:, order], uniform_3K[0])]
     found = np.empty(len(slot_K), np.int64)
     for k, slot in enumerate(slot_K.tolist()):

@@ -35,8 +35,6 @@ class Cast:
     def __init__(self, graph: KnowledgeGraph) -> None:
         self.graph = graph
         self.nodes: list[int] = []
-        self.degree: list[int] = []
-        """How many edges each slot has."""
         self._slot: dict[int, int] = {}
         self._literal: dict[int, bool] = {}
         self._reached: dict[int, list[tuple[int, int, int]]] = {}
@@ -59,7 +57,6 @@ class Cast:
         slot = self._slot[node] = len(self.nodes)
         self.nodes.append(node)
         relation, tail = self.graph.edges(node)
-        self.degree.append(len(tail))
         run = np.cumsum(run_starts(relation)) - 1
         size = np.bincount(run)[run]
         for r, e, n in zip(relation.tolist(), tail.tolist(), size.tolist(), strict=True):

@@ -25,8 +25,7 @@ from kglm.model.aliases import AliasTable
 from kglm.model.annotation import Type
 from kglm.model.kglm import Kglm
 from kglm.model.parts import LatentModel
-from kglm.model.render import real_slots
-from kglm.model.softmax import linear_logsumexp, linear_score
+from kglm.model.softmax import linear_log_prob
 from kglm.text.vocabulary import UNKNOWN_INDEX
 
 Floats = npt.NDArray[np.float64]
@@ -208,9 +207,8 @@ class WordTable:
         self._aliases = aliases
         self._h_x_TH = h_TD[:, : model.sizes[0]]
         self._target_T = torch.from_numpy(text.words_N[1:]).to(h_TD.device)
-        weight_VH, bias_V = model.encoder.embedding.weight, model.word_bias_V
-        plain_T = linear_score(self._h_x_TH, weight_VH, bias_V, self._target_T)
-        self.plain_T = array(plain_T - linear_logsumexp(self._h_x_TH, weight_VH, bias_V))
+        weight_VH = model.encoder.embedding.weight
+        self.plain_T = array(linear_log_prob(self._h_x_TH, weight_VH, model.word_bias_V, self._target_T))
         """log p(x_t | no entity)."""
         self.unknown_T = text.words_N[1:] == UNKNOWN_INDEX
         self._known: dict[tuple[int, int], tuple[float, bool]] = {}
@@ -244,8 +242,6 @@ class WordTable:
         return log_p_TS, unknown_TS
 
     def _score(self, pairs: list[tuple[int, int]]) -> None:
-        model, renderer = self._model, self._model.renderer
-        weight_VH, bias_V = model.encoder.embedding.weight, model.word_bias_V
         nodes = {node: place for place, node in enumerate(dict.fromkeys(node for _, node in pairs))}
         device = self._h_x_TH.device
         t_P = torch.tensor([t for t, _ in pairs], device=device)
@@ -254,16 +250,12 @@ class WordTable:
         match_PJ = torch.zeros(len(pairs), self._aliases.slots, dtype=torch.bool)
         for row, (t, node) in enumerate(pairs):
             match_PJ[row, self._aliases[node].matches(self._text.target(t))] = True
-        entity_UD = model.latent.entity_vectors(torch.tensor(list(nodes), device=device))
-        slot_UJH = renderer.encode_aliases(weight_VH, alias_UAL)
-        h_PH = renderer.project(self._h_x_TH[t_P], entity_UD[place_P])
-        copy_PJ = renderer.copy_scores(h_PH, slot_UJH[place_P], real_slots(alias_UAL)[place_P])
-        target_P = self._target_T[t_P]
-        scores = renderer.score(
-            linear_score(h_PH, weight_VH, bias_V, target_P),
-            linear_logsumexp(h_PH, weight_VH, bias_V),
-            copy_PJ,
-            target_P,
+        scores = self._model.entity_words(
+            self._h_x_TH[t_P],
+            place_P,
+            torch.tensor(list(nodes), device=device),
+            alias_UAL,
+            self._target_T[t_P],
             match_PJ.to(device),
         )
         values = zip(array(scores.log_p_S).tolist(), scores.unknown_S.tolist(), strict=True)

@@ -14,7 +14,7 @@ from kglm.errors import ConfigError
 from kglm.model.chunk import Chunk
 from kglm.model.encoder import EncoderConfig, State
 from kglm.model.parts import ChunkModel, Scores
-from kglm.model.softmax import linear_logsumexp, linear_score
+from kglm.model.softmax import linear_log_prob
 from kglm.text.vocabulary import UNKNOWN_INDEX
 
 
@@ -35,9 +35,7 @@ class AwdLstm(ChunkModel):
         output = self.encoder(chunk.words_BT, state, generator=generator, reset_B=chunk.reset_B, share=chunk.share)
         at_P = chunk.real_BT.flatten().nonzero()[:, 0]
         h_PH, target_P = output.h_BTD.flatten(0, 1)[at_P], chunk.targets_BT.flatten()[at_P]
-        weight_VH = self.encoder.embedding.weight
-        score_P = linear_score(h_PH, weight_VH, self.word_bias_V, target_P)
-        log_p_P = score_P - linear_logsumexp(h_PH, weight_VH, self.word_bias_V)
+        log_p_P = linear_log_prob(h_PH, self.encoder.embedding.weight, self.word_bias_V, target_P)
         none_BT = log_p_P.new_zeros(chunk.real_BT.shape)
         word_BT = none_BT.flatten().index_copy(0, at_P, log_p_P).view_as(none_BT)
         unknown_BT: Tensor = (chunk.targets_BT == UNKNOWN_INDEX) & chunk.real_BT

@@ -16,8 +16,8 @@ from kglm.model.annotation import Type
 from kglm.model.chunk import Chunk
 from kglm.model.entities import EntityTable
 from kglm.model.parts import KglmConfig, LatentModel, seeded
-from kglm.model.render import Renderer, real_slots
-from kglm.model.softmax import linear_logsumexp, linear_score
+from kglm.model.render import Renderer, WordScores, real_slots
+from kglm.model.softmax import linear_log_prob, linear_logsumexp, linear_score
 from kglm.text.vocabulary import UNKNOWN_INDEX
 
 
@@ -42,21 +42,26 @@ class Kglm(LatentModel):
         target_F = chunk.targets_BT.flatten()
         plain_F = (chunk.type_BT == Type.NONE).flatten() & chunk.real_BT.flatten()
         at_P = plain_F.nonzero()[:, 0]
-        weight_VH, bias_V = self.encoder.embedding.weight, self.word_bias_V
-        score_P = linear_score(h_x_FH[at_P], weight_VH, bias_V, target_F[at_P])
-        log_p_P = score_P - linear_logsumexp(h_x_FH[at_P], weight_VH, bias_V)
+        log_p_P = linear_log_prob(h_x_FH[at_P], self.encoder.embedding.weight, self.word_bias_V, target_F[at_P])
         word_F = h_x_FH.new_zeros(len(target_F)).index_copy(0, at_P, log_p_P)
         unknown_F = plain_F & (target_F == UNKNOWN_INDEX)
         at_S = chunk.word_position_S
         if not len(at_S):
             return word_F, unknown_F
-        entity_UD = self.latent.entity_vectors(chunk.node_U)
-        slot_UJH = self.renderer.encode_aliases(weight_VH, chunk.alias_UAL)
-        h_SH = self.renderer.project(h_x_FH[at_S], entity_UD[chunk.word_entity_S])
-        copy_SJ = self.renderer.copy_scores(
-            h_SH, slot_UJH[chunk.word_entity_S], real_slots(chunk.alias_UAL)[chunk.word_entity_S]
+        words = self.entity_words(
+            h_x_FH[at_S], chunk.word_entity_S, chunk.node_U, chunk.alias_UAL, target_F[at_S], chunk.match_SJ
         )
-        generated_S = linear_score(h_SH, weight_VH, bias_V, target_F[at_S])
-        log_z_S = linear_logsumexp(h_SH, weight_VH, bias_V, uneven=True)
-        words = self.renderer.score(generated_S, log_z_S, copy_SJ, target_F[at_S], chunk.match_SJ)
         return word_F.index_copy(0, at_S, words.log_p_S), unknown_F.index_copy(0, at_S, words.unknown_S)
+
+    def entity_words(
+        self, h_x_SH: Tensor, place_S: Tensor, node_U: Tensor, alias_UAL: Tensor, target_S: Tensor, match_SJ: Tensor
+    ) -> WordScores:
+        """log p(x | entity) of words of which `place_S` says whose they are, among the distinct entities."""
+        weight_VH, bias_V = self.encoder.embedding.weight, self.word_bias_V
+        entity_UD = self.latent.entity_vectors(node_U)
+        slot_UJH = self.renderer.encode_aliases(weight_VH, alias_UAL)
+        h_SH = self.renderer.project(h_x_SH, entity_UD[place_S])
+        copy_SJ = self.renderer.copy_scores(h_SH, slot_UJH[place_S], real_slots(alias_UAL)[place_S])
+        generated_S = linear_score(h_SH, weight_VH, bias_V, target_S)
+        log_z_S = linear_logsumexp(h_SH, weight_VH, bias_V, uneven=True)
+        return self.renderer.score(generated_S, log_z_S, copy_SJ, target_S, match_SJ)

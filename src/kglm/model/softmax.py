@@ -55,6 +55,11 @@ def linear_score(h_SH: Tensor, weight_VH: Tensor, bias_V: Tensor, column_S: Tens
     return (h_SH * torch.nn.functional.embedding(column_S, weight_VH)).sum(-1) + bias_V[column_S]
 
 
+def linear_log_prob(h_SH: Tensor, weight_VH: Tensor, bias_V: Tensor, column_S: Tensor) -> Tensor:
+    """log softmax(W h_s + b) at one column for each row."""
+    return linear_score(h_SH, weight_VH, bias_V, column_S) - linear_logsumexp(h_SH, weight_VH, bias_V)
+
+
 class _Block(NamedTuple):
     rows: slice
     changed: Tensor
