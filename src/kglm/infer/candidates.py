@@ -123,14 +123,14 @@ def _add_literals(kept: Sequence[set[int]], targets: Sequence[str], graph: Knowl
     """Dates and quantities of the entities found, where one of the ways to say them begins."""
     heads = np.array(sorted({node for nodes in kept for node in nodes}), np.int64)
     tails = np.unique(graph.edges_of(heads).tail).tolist() if len(heads) else []
-    starting: dict[str, list[tuple[int, list[str]]]] = {}
+    starting: dict[str, list[tuple[int, tuple[str, ...]]]] = {}
     for node in tails:
         if is_literal(graph.id(node)):
             for name in aliases[node].names:
                 starting.setdefault(name[0], []).append((node, name))
     for t, word in enumerate(targets):
         for node, name in starting.get(word, ()):
-            if list(targets[t : t + len(name)]) == name:
+            if tuple(targets[t : t + len(name)]) == name:
                 kept[t].add(node)
 
 

@@ -19,15 +19,15 @@ def draw_columns(mass_KJ: Floats, uniform_K: Floats) -> Ints:
 def draw_related(t: int, histories: Histories, tables: LatentTables, uniform_3K: Floats) -> Ints:
     """An entity for each history, by a parent, a relation and a tail: a number for each."""
     cast = histories.cast
-    order = np.argsort(cast.nodes)  # slots are in order of appearance, which is not the same twice
+    order = np.argsort(cast.node_C)  # slots are in order of appearance, which is not the same twice
     slot_K = order[draw_columns(np.exp(histories.parents(t, tables))[:, order], uniform_3K[0])]
+    log_z_C = tables.relations_log_z(t, cast.node_C)
     found = np.empty(len(slot_K), np.int64)
     for k, slot in enumerate(slot_K.tolist()):
-        relation, tail = cast.graph.edges(cast.nodes[slot])
-        distinct, first, count = np.unique(relation, return_index=True, return_counts=True)
-        mass = np.exp(tables.relation_TR[t, distinct] - tables.relation_log_z(t, cast.nodes[slot]))
+        fan = cast.fan(slot)
+        mass = np.exp(tables.relation_TR[t, fan.relation] - log_z_C[slot])
         [r] = draw_columns(mass[None], uniform_3K[1, k : k + 1])
-        found[k] = tail[first[r] + min(int(uniform_3K[2, k] * count[r]), count[r] - 1)]
+        found[k] = fan.tail[fan.first[r] + min(int(uniform_3K[2, k] * fan.size[r]), fan.size[r] - 1)]
     return found
 
 

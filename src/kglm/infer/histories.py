@@ -15,11 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from kglm.infer.tables import Bools, Floats, Ints, LatentTables, Text
-from kglm.kg.arrays import run_starts
+from kglm.kg.arrays import IntArray, run_starts
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.literals import is_literal
 from kglm.model.aliases import AliasTable
@@ -29,19 +30,39 @@ NONE, CONTINUE, FIRST = 0, 1, 2
 """Columns of a table of steps: none, continue, then one for each entity that may start."""
 
 
+class Fan(NamedTuple):
+    """The facts of an entity by relation: the i-th has `size[i]` tails, from `first[i]` on."""
+
+    relation: IntArray
+    first: Ints
+    size: Ints
+    tail: IntArray
+
+
 class Cast:
     """The entities that some history of a text has mentioned, each with a slot, and whom they reach."""
 
     def __init__(self, graph: KnowledgeGraph) -> None:
         self.graph = graph
         self.nodes: list[int] = []
+        self._node_C = np.empty(0, np.int64)
+        self._fans: list[Fan] = []
         self._slot: dict[int, int] = {}
         self._literal: dict[int, bool] = {}
         self._reached: dict[int, list[tuple[int, int, int]]] = {}
         """For each entity, the (slot, relation, number of tails) that lead to it."""
+        self._ways: dict[int, Ints] = {}
+        """The same as arrays, made when they are asked for."""
 
     def __len__(self) -> int:
         return len(self.nodes)
+
+    @property
+    def node_C(self) -> Ints:
+        """The node of each slot; the same object as long as there is no new one."""
+        if len(self._node_C) < len(self.nodes):
+            self._node_C = np.array(self.nodes, np.int64)
+        return self._node_C
 
     def is_literal(self, node: int) -> bool:
         found = self._literal.get(node)
@@ -57,15 +78,25 @@ class Cast:
         slot = self._slot[node] = len(self.nodes)
         self.nodes.append(node)
         relation, tail = self.graph.edges(node)
-        run = np.cumsum(run_starts(relation)) - 1
-        size = np.bincount(run)[run]
-        for r, e, n in zip(relation.tolist(), tail.tolist(), size.tolist(), strict=True):
+        starts = run_starts(relation)
+        run, first = np.cumsum(starts) - 1, np.flatnonzero(starts)
+        size = np.bincount(run)
+        self._fans.append(Fan(relation[first], first, size, tail))
+        for r, e, n in zip(relation.tolist(), tail.tolist(), size[run].tolist(), strict=True):
             self._reached.setdefault(e, []).append((slot, r, n))
+            self._ways.pop(e, None)
         return slot
 
-    def ways(self, node: int) -> list[tuple[int, int, int]]:
-        """(slot, relation, number of tails) of all facts that lead from a mentioned entity to this one."""
-        return self._reached.get(node, [])
+    def fan(self, slot: int) -> Fan:
+        """What the entity of a slot reaches."""
+        return self._fans[slot]
+
+    def ways(self, node: int) -> Ints | None:
+        """Columns of slot, relation, number of tails: all facts that lead from a mentioned entity to this one."""
+        found = self._ways.get(node)
+        if found is None and (reached := self._reached.get(node)):
+            found = self._ways[node] = np.array(reached, np.int64)
+        return found
 
 
 @dataclass
@@ -167,8 +198,8 @@ class Histories:
     def parents(self, t: int, tables: LatentTables) -> Floats:
         """log π(p) over slots in each history; -inf for those that are no candidates, and where there are none."""
         can_KC = self.candidates(t)
-        score_C = np.array([tables.parent(node)[t] for node in self.cast.nodes])
-        score_KC = score_C + tables.recency[np.searchsorted(DISTANCES, np.maximum(t - self.last_KC, 1))]
+        since_KC = np.maximum(t - self.last_KC, 1)
+        score_KC = tables.parents(t, self.cast.node_C) + tables.recency[np.searchsorted(DISTANCES, since_KC)]
         if tables.subject:
             rows = np.flatnonzero(self.subject_K >= 0)
             score_KC[rows, self.subject_K[rows]] += tables.subject
@@ -183,14 +214,16 @@ class Histories:
         node_N = np.asarray(nodes, np.int64)
         new_N = tables.new(np.full(len(node_N), t), node_N)
         log_new_KN = type_KC[:, Type.NEW, None] + new_N
-        columns = [n for n, node in enumerate(nodes) if self.cast.ways(node)]
-        if not columns or not np.isfinite(type_KC[:, Type.RELATED]).any():
+        found = {n: ways for n, node in enumerate(nodes) if (ways := self.cast.ways(node)) is not None}
+        if not found or not np.isfinite(type_KC[:, Type.RELATED]).any():
             return log_new_KN
-        reach_CN = np.zeros((len(self.cast), len(columns)))
-        for column, n in enumerate(columns):
-            for slot, relation, tails in self.cast.ways(nodes[n]):
-                log_z = tables.relation_log_z(t, self.cast.nodes[slot])
-                reach_CN[slot, column] += np.exp(tables.relation_TR[t, relation] - log_z) / tails
+        columns = list(found)
+        slot_W, relation_W, tails_W = np.concatenate(list(found.values())).T
+        column_W = np.repeat(np.arange(len(columns)), [len(ways) for ways in found.values()])
+        log_z_C = tables.relations_log_z(t, self.cast.node_C)
+        mass_W = np.exp(tables.relation_TR[t, relation_W] - log_z_C[slot_W]) / tails_W
+        size = len(self.cast) * len(columns)
+        reach_CN = np.bincount(slot_W * len(columns) + column_W, mass_W, size).reshape(len(self.cast), len(columns))
         with np.errstate(divide="ignore"):
             log_reach_KN = np.log(np.exp(self.parents(t, tables)) @ reach_CN)
         log_new_KN[:, columns] = np.logaddexp(log_new_KN[:, columns], type_KC[:, Type.RELATED, None] + log_reach_KN)
@@ -209,18 +242,18 @@ class Histories:
         """Each history takes the step of its column of `steps`."""
         self.candidates(t)
         starts_K = np.flatnonzero(column_K >= FIRST)
-        for k in starts_K.tolist():
-            self.running_K[k] = nodes[int(column_K[k]) - FIRST]
-        self.begun_K[starts_K] = t
+        if len(starts_K):
+            self.running_K[starts_K] = np.asarray(nodes, np.int64)[column_K[starts_K] - FIRST]
+            self.begun_K[starts_K] = t
         self.running_K[column_K == NONE] = -1
         speaking_K = np.flatnonzero(column_K != NONE)
+        if not len(speaking_K):
+            return
         self.spoke_K[speaking_K] = t
-        slot_of = {node: self.cast.slot(node) for node in set(self.running_K[speaking_K].tolist())
-                   if not self.cast.is_literal(node)}  # fmt: skip
-        self.candidates(t)
-        for k in speaking_K.tolist():
-            slot = slot_of.get(int(self.running_K[k]))
-            if slot is not None:
-                self.last_KC[k, slot] = t
-                if self.subject_K[k] < 0:
-                    self.subject_K[k] = slot
+        distinct, who_K = np.unique(self.running_K[speaking_K], return_inverse=True)
+        slot_D = [-1 if self.cast.is_literal(node) else self.cast.slot(node) for node in distinct.tolist()]
+        self.candidates(t)  # makes room for new slots
+        slot_K = np.array(slot_D, np.int64)[who_K]
+        speaking_K, slot_K = speaking_K[slot_K >= 0], slot_K[slot_K >= 0]
+        self.last_KC[speaking_K, slot_K] = t
+        self.subject_K[speaking_K] = np.where(self.subject_K[speaking_K] < 0, slot_K, self.subject_K[speaking_K])

@@ -11,7 +11,7 @@ position and entity, S samples, J alias slots.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +19,6 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from kglm.kg.arrays import IntArray
 from kglm.kg.graph import KnowledgeGraph
 from kglm.model.aliases import AliasTable
 from kglm.model.annotation import Type
@@ -35,6 +34,8 @@ GROUP = 256
 """Entities whose probability of being new is kept as one sum, to draw from."""
 BLOCK = 1 << 23
 """Numbers in a block of scores."""
+TINY = 1e-250
+"""Sums that are smaller may have lost something."""
 CHUNK = 500
 """Words that are encoded in one go."""
 PAIRS_AT_ONCE = 4096
@@ -90,6 +91,8 @@ class LatentTables:
         self.recency = array(recency) * self._scale
         self.subject = latent.subject.item() * self._scale if config.subject_bias else 0.0
         self.relation_TR = array(h_r_TD @ tables.relation_RD.T) * self._scale
+        self._relation_highest_T = self.relation_TR.max(1)
+        self._relation_mass_RT = np.exp(self.relation_TR - self._relation_highest_T[:, None]).T.copy()
         h_new_TC = self._h_p_TD + h_r_TD
         if config.frequency_bias:
             h_new_TC = torch.cat([h_new_TC, latent.frequency.expand(len(h_new_TC), -1)], -1)
@@ -99,10 +102,10 @@ class LatentTables:
         self._h_new, self._real = self._h_new_TC.detach().cpu().numpy(), latent.real_EC.cpu().numpy()
         self._bias = None if self._bias_E is None else array(self._bias_E)
         self._place, self._node = latent.place_N.cpu().numpy(), latent.real_E.cpu().numpy()
-        self._sums: tuple[Floats, Floats] | None = None
-        self._parent: dict[int, Floats] = {}
-        self._relations: dict[int, IntArray] = {}
-        self._relation_log_z: dict[tuple[int, int], float] = {}
+        groups = -(-len(self._node) // GROUP)
+        self._new_log_z_T, self._new_share_TG = np.full(len(self), np.nan), np.empty((len(self), groups))
+        self._parent = _ByNode(self._parent_scores)
+        self._relation_log_z = _ByNode(self._relation_sums)
 
     def __len__(self) -> int:
         return len(self.type_TC)
@@ -119,38 +122,38 @@ class LatentTables:
 
     # New entities
 
-    @property
-    def new_log_z_T(self) -> Floats:
-        """log Σ_e exp(v_e · h + b_e) at every position, computed when it is first needed."""
-        return self._new_sums()[0]
+    def likely_starts(self, chance: float) -> Ints:
+        """The positions where a mention begins with more than this probability, in a middling mention state."""
+        logits_FTC = self.type_TC + self._feature_FC[:, None]
+        mass_FTC = np.exp(logits_FTC - logits_FTC.max(-1, keepdims=True))
+        start_FT = (mass_FTC[..., Type.NEW] + mass_FTC[..., Type.RELATED]) / mass_FTC.sum(-1)
+        return np.flatnonzero(np.median(start_FT, 0) > chance)
 
-    def _new_sums(self) -> tuple[Floats, Floats]:
-        """log Σ_e exp(score) at every position, and how it spreads over groups of entities, in one pass."""
-        if self._sums is None:
-            real_EC, count = self._latent.real_EC, len(self._latent.real_E)
-            groups = -(-count // GROUP)
-            log_z_T, share_TG = np.empty(len(self)), np.empty((len(self), groups))
-            size = max(1, BLOCK // count)
-            for start in range(0, len(self), size):
-                rows = slice(start, start + size)
-                score_TE = torch.nn.functional.linear(self._h_new_TC[rows], real_EC, self._bias_E)
+    def prepare_new(self, t_N: Ints) -> None:
+        """Sum exp(v_e · h + b_e) over all entities at these positions: at once they cost a fraction of one by one."""
+        missing = np.unique(t_N[np.isnan(self._new_log_z_T[t_N])])
+        if not len(missing):
+            return
+        count, groups = len(self._node), self._new_share_TG.shape[1]
+        with torch.no_grad():
+            for at in np.array_split(missing, -(-len(missing) * count // BLOCK)):
+                score_TE = torch.nn.functional.linear(self._h_new_TC[at], self._latent.real_EC, self._bias_E)
                 highest_T1 = score_TE.amax(-1, keepdim=True)
                 mass_TE = torch.nn.functional.pad(score_TE.sub_(highest_T1).exp_(), (0, groups * GROUP - count))
                 mass_TG = array(mass_TE.view(len(mass_TE), groups, GROUP).sum(-1))
                 total_T1 = mass_TG.sum(1, keepdims=True)
-                log_z_T[rows] = array(highest_T1)[:, 0] + np.log(total_T1[:, 0])
-                share_TG[rows] = mass_TG / total_T1
-            self._sums = log_z_T, share_TG
-        return self._sums
+                self._new_log_z_T[at] = array(highest_T1)[:, 0] + np.log(total_T1[:, 0])
+                self._new_share_TG[at] = mass_TG / total_T1
 
     def _new_scores(self, t_N: Ints, place_N: Ints) -> Floats:
-        score_N: Floats = np.einsum("nc,nc->n", self._h_new[t_N], self._real[place_N], dtype=np.float64)
-        return score_N if self._bias is None else score_N + self._bias[place_N]
+        score_N = np.einsum("nc,nc->n", self._h_new[t_N], self._real[place_N], dtype=np.float64)
+        return np.asarray(score_N if self._bias is None else score_N + self._bias[place_N])
 
     def new(self, t_N: Ints, node_N: Ints) -> Floats:
         """log p(e | new) of pairs of position and entity; a literal is never new: -inf."""
+        self.prepare_new(t_N)
         place_N = self._place[node_N]
-        log_p_N = self._new_scores(t_N, np.maximum(place_N, 0)) - self.new_log_z_T[t_N]
+        log_p_N: Floats = self._new_scores(t_N, np.maximum(place_N, 0)) - self._new_log_z_T[t_N]
         share = self._latent.config.uniform_share
         if share:
             log_p_N = np.logaddexp(log_p_N + math.log1p(-share), math.log(share / len(self._real)))
@@ -160,42 +163,92 @@ class LatentTables:
     def draw_new(self, t: int, uniform_N: Floats) -> Ints:
         """Nodes drawn from p(e | new) at a position: one for each of the given numbers, which are even on [0, 1)."""
         share, count = self._latent.config.uniform_share, len(self._real)
-        until_G = np.cumsum(self._new_sums()[1][t])
+        self.prepare_new(np.array([t]))
+        until_G = np.cumsum(self._new_share_TG[t])
+        before_G = np.concatenate([[0.0], until_G])
         place_N = np.empty(len(uniform_N), np.int64)
-        for n, u in enumerate(uniform_N.tolist()):
-            if u < share:
-                place_N[n] = min(int(u / share * count), count - 1)
-                continue
-            # the rest of the number chooses a group, and what is left of it then someone of the group
-            wanted = (u - share) / (1 - share) * until_G[-1]
-            group = min(int(np.searchsorted(until_G, wanted, side="right")), len(until_G) - 1)
+        even_N = uniform_N < share
+        if even_N.any():
+            place_N[even_N] = np.minimum(uniform_N[even_N] / share * count, count - 1)
+        # the rest of the number chooses a group, and what is left of it then someone of the group
+        wanted_N = np.maximum(uniform_N - share, 0.0) / (1 - share) * until_G[-1]
+        group_N = np.minimum(np.searchsorted(until_G, wanted_N, side="right"), len(until_G) - 1)
+        for group in np.unique(group_N[~even_N]).tolist():
+            rows = np.flatnonzero((group_N == group) & ~even_N)
             members = np.arange(group * GROUP, min((group + 1) * GROUP, count))
             score = self._new_scores(np.full(len(members), t), members)
             until = np.cumsum(np.exp(score - score.max()))
-            before = until_G[group - 1] if group else 0.0
-            left = (wanted - before) / max(until_G[group] - before, 1e-300)
-            place_N[n] = members[min(int(np.searchsorted(until, left * until[-1], side="right")), len(members) - 1)]
+            left = (wanted_N[rows] - before_G[group]) / max(until_G[group] - before_G[group], 1e-300)
+            found = np.searchsorted(until, left * until[-1], side="right")
+            place_N[rows] = members[np.minimum(found, len(members) - 1)]
         return np.asarray(self._node[place_N], np.int64)
 
     # Parents and relations
 
-    def parent(self, node: int) -> Floats:
-        """v_p · h_p at every position."""
-        found = self._parent.get(node)
-        if found is None:
-            vector_D = self._latent.entity_vectors(torch.tensor(node))
-            found = self._parent[node] = array(self._h_p_TD @ vector_D) * self._scale
-        return found
+    def parents(self, t: int, node_C: Ints) -> Floats:
+        """v_p · h_p of parents at a position."""
+        return self._parent.at(t, node_C)
 
-    def relation_log_z(self, t: int, node: int) -> float:
-        """log Σ_r exp(v_r · h_r) over the distinct relations of a parent."""
-        found = self._relation_log_z.get((t, node))
-        if found is None:
-            distinct = self._relations.get(node)
-            if distinct is None:
-                distinct = self._relations[node] = np.unique(self._graph.edges(node).relation)
-            found = self._relation_log_z[t, node] = float(np.logaddexp.reduce(self.relation_TR[t, distinct]))
-        return found
+    def relations_log_z(self, t: int, node_C: Ints) -> Floats:
+        """log Σ_r exp(v_r · h_r) over the distinct relations of parents; -inf where there are none."""
+        return self._relation_log_z.at(t, node_C)
+
+    def _parent_scores(self, node_C: Ints) -> Floats:
+        with torch.no_grad():
+            vector_CD = self._latent.entity_vectors(torch.from_numpy(node_C).to(self._h_p_TD.device))
+            return array(vector_CD @ self._h_p_TD.T) * self._scale
+
+    def _relation_sums(self, node_C: Ints) -> Floats:
+        log_z_CT = np.empty((len(node_C), len(self)))
+        for row, node in enumerate(node_C.tolist()):
+            distinct = np.unique(self._graph.edges(node).relation)
+            mass_T = self._relation_mass_RT[distinct].sum(0)
+            if len(distinct) and not mass_T.min(initial=1.0) > TINY:  # all far below some other relation
+                log_z_CT[row] = np.logaddexp.reduce(self.relation_TR[:, distinct], 1)
+            else:
+                with np.errstate(divide="ignore"):
+                    log_z_CT[row] = self._relation_highest_T + np.log(mass_T)
+        return log_z_CT
+
+
+class _ByNode:
+    """Numbers of nodes at every position: computed once a node, for many nodes at a time."""
+
+    def __init__(self, compute: Callable[[Ints], Floats]) -> None:
+        self._compute = compute
+        self._row: dict[int, int] = {}
+        self._rows_CT: Floats | None = None
+        self._node_C = self._place_C = np.empty(0, np.int64)
+        """What was asked for last: mostly the same is asked for again, or the same and a few more."""
+
+    def at(self, t: int, node_C: Ints) -> Floats:
+        """The numbers of these nodes at a position."""
+        if not len(node_C):
+            return np.empty(0)
+        if self._node_C is not node_C:
+            same = len(self._node_C)
+            if not np.array_equal(self._node_C, node_C[:same]):
+                same = 0
+            self._place_C = np.concatenate([self._place_C[:same], self._find(node_C[same:])])
+            self._node_C = node_C
+        assert self._rows_CT is not None
+        return np.asarray(self._rows_CT[self._place_C, t])
+
+    def _find(self, node_C: Ints) -> Ints:
+        nodes = node_C.tolist()
+        missing = [node for node in dict.fromkeys(nodes) if node not in self._row]
+        if missing:
+            fresh_CT = self._compute(np.array(missing, np.int64))
+            used = len(self._row)
+            if self._rows_CT is None:
+                self._rows_CT = fresh_CT
+            elif used + len(missing) > len(self._rows_CT):
+                room_CT = np.empty((2 * (used + len(missing)), fresh_CT.shape[1]))
+                room_CT[:used] = self._rows_CT[:used]
+                self._rows_CT = room_CT
+            self._rows_CT[used : used + len(missing)] = fresh_CT
+            self._row.update(zip(missing, range(used, used + len(missing)), strict=True))
+        return np.array([self._row[node] for node in nodes], np.int64)
 
 
 class WordTable:
@@ -220,6 +273,7 @@ class WordTable:
     def prepare(self, pairs: Iterable[tuple[int, int]]) -> None:
         """Score the pairs that are not known yet, many at a time."""
         missing = [pair for pair in dict.fromkeys(pairs) if pair not in self._known]
+        missing.sort(key=lambda pair: pair[1])  # aliases are encoded once for all pairs that are scored in one go
         with torch.no_grad():
             for start in range(0, len(missing), PAIRS_AT_ONCE):
                 self._score(missing[start : start + PAIRS_AT_ONCE])

@@ -96,7 +96,7 @@ class Vectors:
             "relations": len(self.relation_RD),
             "dim": self.dim,
         }
-        return publish(vectors_directory(kg), arrays, {"format": FORMAT} | shape | dict(self.meta))
+        return publish(vectors_directory(kg), arrays, dict(self.meta) | {"format": FORMAT} | shape)
 
     @property
     def dim(self) -> int:

@@ -23,13 +23,8 @@ class Aliases:
 
     words_AL: npt.NDArray[np.int64]
     surface: tuple[str | None, ...]
-
-    @property
-    def names(self) -> list[list[str]]:
-        """The aliases as words, as far as they can be copied."""
-        width = self.words_AL.shape[1]
-        rows = (self.surface[first : first + width] for first in range(0, len(self.surface), width))
-        return [words for row in rows if (words := [word for word in row if word is not None])]
+    names: tuple[tuple[str, ...], ...]
+    """The aliases as words, as far as they can be copied."""
 
     def matches(self, word: str) -> list[int]:
         """The slots that say `word`; matching is exact, an unknown word is no wild card."""
@@ -37,10 +32,10 @@ class Aliases:
 
     def can_follow(self, words: Sequence[str]) -> tuple[bool, bool]:
         """Whether some alias starts with `words` and goes on, and whether some alias is just `words`."""
-        length = len(words)
+        length, said = len(words), tuple(words)
         goes_on = ends = False
         for alias in self.names:
-            if alias[:length] == list(words):
+            if alias[:length] == said:
                 goes_on |= len(alias) > length
                 ends |= len(alias) == length
         return goes_on, ends
@@ -78,8 +73,10 @@ class AliasTable:
         count, length = self.shape
         words_AL = np.full(self.shape, PADDING_INDEX, np.int64)
         surface: list[str | None] = [None] * (count * length)
+        names = []
         for row, alias in enumerate(list(self._graph.aliases(node))[:count]):
             words = self._words_of(alias)[:length]
             words_AL[row, : len(words)] = self._vocabulary.encode(words)
             surface[row * length : row * length + len(words)] = words
-        return Aliases(words_AL, tuple(surface))
+            names.append(tuple(words))
+        return Aliases(words_AL, tuple(surface), tuple(filter(None, names)))

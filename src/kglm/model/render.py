@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from kglm.model.latent import masked_logsumexp
 from kglm.text.vocabulary import PADDING_INDEX, UNKNOWN_INDEX
@@ -41,11 +42,16 @@ class Renderer(nn.Module):
     def encode_aliases(self, embedding_VH: Tensor, alias_UAL: Tensor) -> Tensor:
         """a_j for all slots of the distinct entities."""
         entities, aliases, length = alias_UAL.shape
-        if not entities:
-            return embedding_VH.new_zeros(0, aliases * length, embedding_VH.shape[1])
-        sequences = torch.nn.functional.embedding(alias_UAL.flatten(0, 1), embedding_VH)
-        encoded: Tensor = self.alias_lstm(sequences)[0]
-        return encoded.reshape(entities, aliases * length, -1)
+        alias_NL = alias_UAL.flatten(0, 1)
+        words_N = (alias_NL != PADDING_INDEX).sum(1)
+        some_N = words_N.nonzero()[:, 0]  # most of the places for words are empty
+        encoded_NLH = embedding_VH.new_zeros(len(alias_NL), length, embedding_VH.shape[1])
+        if len(some_N):
+            said = torch.nn.functional.embedding(alias_NL[some_N], embedding_VH)
+            packed = pack_padded_sequence(said, words_N[some_N].cpu(), batch_first=True, enforce_sorted=False)
+            heard, _ = pad_packed_sequence(self.alias_lstm(packed)[0], batch_first=True, total_length=length)
+            encoded_NLH = encoded_NLH.index_copy(0, some_N, heard)
+        return encoded_NLH.view(entities, aliases * length, -1)
 
     def project(self, h_SH: Tensor, entity_SD: Tensor) -> Tensor:
         """h' = W_proj [h_x ; v_e]."""

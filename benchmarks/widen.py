@@ -1,0 +1,110 @@
+"""A trained run made larger with zeros: it computes what it computed, and costs what the larger size costs.
+
+What an estimator costs depends on the annotations it tries, and these on the model: one with random weights tries a
+thousand entities where a trained one tries ten. To train at the paper's size takes days without a graphics card; to
+widen what was trained small takes seconds. Units that are added have weights of zero and say zero. A layer that is
+added passes on what it is given: its input and output gates are open and its forget gate is shut, and as tanh is the
+identity near zero, what it passes on is made small on the way in and large again on the way out.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from kglm.kg.graph import KnowledgeGraph
+from kglm.kg.vectors import Vectors
+from kglm.model.encoder import EncoderConfig
+from kglm.train.run import Run
+
+SMALL = 0.01
+OPEN = 20.0
+
+
+def widened_graph(kg: Path, size: int, home: Path) -> KnowledgeGraph:
+    """A copy of a graph whose vectors have `size` entries, the added ones zero."""
+    copy = home / kg.name
+    shutil.copy(kg, copy)
+    vectors = Vectors.load(kg)
+    more = ((0, 0), (0, size - vectors.dim))
+    wider = replace(vectors, entity_RD=np.pad(vectors.entity_RD, more), relation_RD=np.pad(vectors.relation_RD, more))
+    wider.save(copy)
+    return KnowledgeGraph.open(copy)
+
+
+def widened(run: Run, graph: KnowledgeGraph, encoder: EncoderConfig) -> Run:
+    """The run with this larger encoder, on a graph with larger vectors."""
+    narrow, settings = run.settings.encoder, replace(run.settings, encoder=encoder)
+    wide = Run(run.home, settings, run.vocabulary, graph, run.introductions)
+    assert run.vectors is not None and wide.vectors is not None
+    small, large = run.vectors.dim, wide.vectors.dim
+    word, entity, hidden = range(narrow.embedding), range(small), range(narrow.hidden)
+    ends = [encoder.embedding, encoder.embedding + large]
+    both = [*word, *(ends[0] + place for place in entity)]
+    output = [*both, *(ends[1] + place for place in entity)]
+    places: dict[str, tuple[Sequence[int] | None, ...]] = {
+        "encoder.embedding.weight": (None, word),
+        "latent.type_head.weight": (None, word),
+        "latent.relation_RD": (None, entity),
+        "latent.text_2HD": (None, word, entity),
+        "renderer.copy.weight": (word, word),
+        "renderer.projection.weight": (word, both),
+        "renderer.projection.bias": (word,),
+    }
+    parameters = dict(wide.model.named_parameters())
+    with torch.no_grad():
+        for name, old in run.model.named_parameters():
+            if name.startswith("encoder.layers."):
+                continue
+            if name.startswith("renderer.alias_lstm."):
+                _put_gates(parameters[name], old, word, word)
+            else:
+                _put(parameters[name], old, places.get(name, (None,) * old.dim()))
+        layers, last = narrow.layers, encoder.layers - 1
+        for layer in range(encoder.layers):
+            source = layers - 1 if layer == last else layer
+            passes_on = layer >= layers - 1 and layer != last
+            inputs: Sequence[int] = word if layer == 0 else hidden
+            outputs: Sequence[int] = output if layer == last else hidden
+            for part in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
+                new = parameters[f"encoder.layers.{layer}.{part}"]
+                if passes_on:
+                    _pass_on(new, part, len(hidden))
+                    continue
+                old = run.model.get_parameter(f"encoder.layers.{source}.{part}")
+                _put_gates(new, old, outputs, outputs if part == "weight_hh" else inputs)
+            if layer == last and encoder.layers > layers:
+                parameters[f"encoder.layers.{layer}.weight_ih"].div_(SMALL ** (encoder.layers - layers))
+    wide.model.eval()
+    return wide
+
+
+def _put(new: Tensor, old: Tensor, places: Sequence[Sequence[int] | None]) -> None:
+    """Zero but for the old numbers, which go to these places of each axis."""
+    axes = [range(size) if place is None else place for place, size in zip(places, old.shape, strict=True)]
+    new.zero_()
+    new[np.ix_(*axes)] = old
+
+
+def _put_gates(new: Tensor, old: Tensor, units: Sequence[int], inputs: Sequence[int]) -> None:
+    """The same for weights of an LSTM, where the first axis is four gates by unit."""
+    apart = (4, -1, *new.shape[1:])
+    wide = torch.zeros_like(new).view(apart)
+    _put(wide, old.view(4, -1, *old.shape[1:]), (range(4), units, inputs)[: old.dim() + 1])
+    new.copy_(wide.view(new.shape))
+
+
+def _pass_on(new: Tensor, part: str, units: int) -> None:
+    """Gates in the order input, forget, cell, output; what comes in is made small."""
+    new.zero_()
+    gates = new.view(4, -1, *new.shape[1:])
+    if part == "bias_ih":
+        gates[0], gates[1], gates[3] = OPEN, -OPEN, OPEN
+    elif part == "weight_ih":
+        gates[2, range(units), range(units)] = SMALL
