@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from kglm.infer.histories import Cast
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import NEW
 from kglm.kg.literals import is_literal
@@ -112,6 +113,21 @@ def make_toy(
     plain = AwdLstm(config.encoder, len(vocabulary), generator=generator)
     models = (each.double().eval() for each in (model, proposal, plain))
     return Toy(graph, vocabulary, aliases, encoder, builder, *models)  # type: ignore[arg-type]
+
+
+class Some:
+    """Candidates that leave much out: the broad part must cover it."""
+
+    complete = False
+
+    def __init__(self, *nodes: int) -> None:
+        self.nodes = nodes
+
+    def at(self, t: int, cast: Cast) -> list[int]:
+        return list(self.nodes) if t % 2 == 0 else []
+
+    def length(self, t: int, node: int) -> int:
+        return 2
 
 
 @dataclass(frozen=True)

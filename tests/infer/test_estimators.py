@@ -5,36 +5,21 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from kglm.errors import ConfigError, KglmError
 from kglm.infer.beam import exact
-from kglm.infer.histories import Cast
 from kglm.infer.importance import ImportanceConfig, draw, proposal_tables
 from kglm.infer.marginal import MarginalConfig, effective_size, log_marginal, pareto_k
 from kglm.infer.particle import ParticleConfig, particle_filter
 from kglm.infer.scene import AllEntities, Candidates, Scene
 from kglm.text.document import START, Document
-from toys import Toy, make_toy
+from toys import Some, Toy, make_toy
 
 TEXTS = [["Mario", "is", "Boy"], ["Mario", "Land", "1989"], ["Game", "Boy", "Tennis"]]
-
-
-class Some:
-    """Candidates that leave much out: the broad part must cover it."""
-
-    complete = False
-
-    def __init__(self, *nodes: int) -> None:
-        self.nodes = nodes
-
-    def at(self, t: int, cast: Cast) -> list[int]:
-        return list(self.nodes) if t % 2 == 0 else []
-
-    def length(self, t: int, node: int) -> int:
-        return 2
 
 
 @pytest.fixture(scope="module")
@@ -152,6 +137,17 @@ class TestEstimate:
             MarginalConfig(samples=0)
         with pytest.raises(ConfigError, match="draws from a proposal: none is given"):
             log_marginal(scene(toy, ["is"]), MarginalConfig("importance"))
+
+
+@pytest.mark.parametrize("words", [["Tennis"], ["Tennis", "Tennis", "Mario"]], ids=" ".join)
+@pytest.mark.parametrize("method", ["importance", "particle", "beam", "exact"])
+def test_a_word_that_nothing_explains_is_the_unknown_one(toy: Toy, method: Any, words: list[str]) -> None:
+    """It is in no vocabulary and in no name: no annotation makes it likely, and every way says so in finite numbers."""
+    truth = exact(scene(toy, words))[-1]
+    found = log_marginal(scene(toy, words), MarginalConfig(method, samples=500), proposal=toy.proposal)
+    assert found.log_p == pytest.approx(truth, rel=1e-9 if method == "exact" else 0.1)
+    assert -np.inf < found.upp_log_p < found.log_p
+    assert found.unknown == words.count("Tennis")
 
 
 class TestWeights:

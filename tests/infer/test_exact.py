@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kglm.infer.beam import beam_search, exact
 from kglm.infer.scene import AllEntities, Scene
 from kglm.model.latent import PAPER, LatentConfig
 from kglm.text.document import START, Document
-from toys import Step, Toy, enumerate_log_joint, legal_steps, make_toy
+from toys import YEAR, Some, Step, Toy, enumerate_log_joint, legal_steps, make_toy
 
 OPTIONS = {
     "best": {},
@@ -72,3 +75,40 @@ def test_a_beam_is_a_lower_bound_that_rises_to_the_truth(tmp_path: Path, width: 
         truth, bound = exact(scene(toy, words)), beam_search(scene(toy, words), width)
         assert (bound <= truth + 1e-9).all()
         assert beam_search(scene(toy, words), 100_000)[-1] == pytest.approx(truth[-1], rel=1e-9)
+
+
+ENTITIES = ("Q1", "Q2", "Q3", "Q4")
+WORDS = ("Mario", "Land", "is", "Boy", "1989", "Tennis")
+FACT = st.tuples(st.sampled_from(ENTITIES), st.sampled_from(["P1", "P2"]), st.sampled_from([*ENTITIES, YEAR]))
+NAME = st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    facts=st.lists(FACT, min_size=1, max_size=6, unique=True),
+    names=st.dictionaries(st.sampled_from(ENTITIES), st.lists(NAME, min_size=1, max_size=2).map(tuple), min_size=1),
+    words=st.lists(st.sampled_from(WORDS), min_size=1, max_size=4),
+    option=st.sampled_from(sorted(OPTIONS)),
+    seed=st.integers(0, 1000),
+    width=st.integers(1, 30),
+    candidates=st.lists(st.integers(0, 3), max_size=3, unique=True),
+)
+def test_in_any_world_a_beam_is_at_most_exact(
+    facts: list[tuple[str, str, str]],
+    names: dict[str, tuple[str, ...]],
+    words: list[str],
+    option: str,
+    seed: int,
+    width: int,
+    candidates: list[int],
+) -> None:
+    with tempfile.TemporaryDirectory() as home:
+        toy = make_toy(Path(home), facts=tuple(facts), names=names, seed=seed, **OPTIONS[option])  # type: ignore[arg-type]
+        truth = exact(scene(toy, words))
+        assert (beam_search(scene(toy, words), width) <= truth + 1e-9).all()
+        few = Some(*(node for node in candidates if node < len(toy.graph)))
+        narrow = Scene(toy, toy.model, Document("t", [START, *words]), few)
+        assert (beam_search(narrow, width) <= truth + 1e-9).all()
+        np.testing.assert_allclose(beam_search(scene(toy, words), 10**6), truth, rtol=1e-9)
+        if len(words) <= 2:
+            assert truth[-1] == pytest.approx(brute_force(toy, words), rel=1e-9)
