@@ -39,6 +39,9 @@ def evaluate(
     seed: Annotated[int, typer.Option("--seed", help="Decides the draws.")] = 0,
     temperature: Annotated[float, typer.Option("--temperature", help="Of the proposal.")] = 1.0,
     peek: Annotated[bool, typer.Option("--peek/--no-peek", help="Let the proposal see the word it labels.")] = True,
+    block: Annotated[
+        int, typer.Option("--block", help="Samples that importance draws together: bounds its memory.")
+    ] = 256,
     aggregate: Annotated[
         str, typer.Option("--aggregate", help="document, or corpus: the published protocol as well.")
     ] = "document",
@@ -65,7 +68,7 @@ def evaluate(
         raise ConfigError(f"--aggregate {aggregate}", remedy="use document or corpus")
     if aggregate == "corpus" and method != "importance":
         raise ConfigError("--aggregate corpus is a way to average samples", remedy="use it with --method importance")
-    config = MarginalConfig(samples=samples, seed=seed, temperature=temperature, peek=peek)
+    config = MarginalConfig(samples=samples, seed=seed, temperature=temperature, peek=peek, block=block)
     documents = read_for_training(data)
     if not documents:
         raise ConfigError("no documents", place=data[0], remedy="give a file that has some")
