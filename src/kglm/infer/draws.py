@@ -25,7 +25,7 @@ def draw_related(t: int, histories: Histories, tables: LatentTables, uniform_3K:
     found = np.empty(len(slot_K), np.int64)
     for k, slot in enumerate(slot_K.tolist()):
         fan = cast.fan(slot)
-        mass = np.exp(tables.relation_TR[t, fan.relation] - log_z_C[slot])
+        mass = np.exp(tables.relations(t, fan.relation) - log_z_C[slot])
         [r] = draw_columns(mass[None], uniform_3K[1, k : k + 1])
         found[k] = fan.tail[fan.first[r] + min(int(uniform_3K[2, k] * fan.size[r]), fan.size[r] - 1)]
     return found

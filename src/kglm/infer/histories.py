@@ -221,7 +221,7 @@ class Histories:
         slot_W, relation_W, tails_W = np.concatenate(list(found.values())).T
         column_W = np.repeat(np.arange(len(columns)), [len(ways) for ways in found.values()])
         log_z_C = tables.relations_log_z(t, self.cast.node_C)
-        mass_W = np.exp(tables.relation_TR[t, relation_W] - log_z_C[slot_W]) / tails_W
+        mass_W = np.exp(tables.relations(t, relation_W) - log_z_C[slot_W]) / tails_W
         size = len(self.cast) * len(columns)
         reach_CN = np.bincount(slot_W * len(columns) + column_W, mass_W, size).reshape(len(self.cast), len(columns))
         with np.errstate(divide="ignore"):

@@ -75,24 +75,30 @@ def array(tensor: Tensor) -> Floats:
 
 
 class LatentTables:
-    """Scores of the latent variables of one text, under the model or the proposal; τ is the temperature."""
+    """Scores of the latent variables of one text, under the model or the proposal; τ is the temperature.
 
-    def __init__(self, model: LatentModel, h_TD: Tensor, graph: KnowledgeGraph, *, temperature: float = 1.0) -> None:
+    The hidden states may be those of a part of the text, from target `first` on.
+    """
+
+    def __init__(
+        self, model: LatentModel, h_TD: Tensor, graph: KnowledgeGraph, *, temperature: float = 1.0, first: int = 0
+    ) -> None:
         self._latent = latent = model.latent
         self._graph = graph
         self._scale = 1 / temperature
+        self._first = first
         config = latent.config
         h_x_TH, self._h_p_TD, h_r_TD = torch.split(h_TD, model.sizes, -1)
         tables = latent.tables(model.encoder.embedding.weight)
-        self.type_TC = array(latent.type_head(h_x_TH)) * self._scale
+        self._type_TC = array(latent.type_head(h_x_TH)) * self._scale
         features_FC = latent.type_feature if config.type_features else torch.zeros_like(latent.type_feature)
         self._feature_FC = array(features_FC) * self._scale
         recency = latent.recency if config.recency_bias else torch.zeros_like(latent.recency)
         self.recency = array(recency) * self._scale
         self.subject = latent.subject.item() * self._scale if config.subject_bias else 0.0
-        self.relation_TR = array(h_r_TD @ tables.relation_RD.T) * self._scale
-        self._relation_highest_T = self.relation_TR.max(1)
-        self._relation_mass_RT = np.exp(self.relation_TR - self._relation_highest_T[:, None]).T.copy()
+        self._relation_TR = array(h_r_TD @ tables.relation_RD.T) * self._scale
+        self._relation_highest_T = self._relation_TR.max(1)
+        self._relation_mass_RT = np.exp(self._relation_TR - self._relation_highest_T[:, None]).T.copy()
         h_new_TC = self._h_p_TD + h_r_TD
         if config.frequency_bias:
             h_new_TC = torch.cat([h_new_TC, latent.frequency.expand(len(h_new_TC), -1)], -1)
@@ -108,11 +114,11 @@ class LatentTables:
         self._relation_log_z = _ByNode(self._relation_sums)
 
     def __len__(self) -> int:
-        return len(self.type_TC)
+        return len(self._type_TC)
 
     def types(self, t: int, feature_K: Ints, related_K: Bools, continue_K: Bools) -> Floats:
         """log p(type) in each state; an illegal type has exactly -inf."""
-        logits_KC = self.type_TC[t] + self._feature_FC[feature_K]
+        logits_KC = self._type_TC[t - self._first] + self._feature_FC[feature_K]
         logits_KC[~related_K, Type.RELATED] = -np.inf
         logits_KC[~continue_K, Type.CONTINUE] = -np.inf
         highest_K1 = logits_KC.max(1, keepdims=True)
@@ -124,14 +130,15 @@ class LatentTables:
 
     def likely_starts(self, chance: float) -> Ints:
         """The positions where a mention begins with more than this probability, in a middling mention state."""
-        logits_FTC = self.type_TC + self._feature_FC[:, None]
+        logits_FTC = self._type_TC + self._feature_FC[:, None]
         mass_FTC = np.exp(logits_FTC - logits_FTC.max(-1, keepdims=True))
         start_FT = (mass_FTC[..., Type.NEW] + mass_FTC[..., Type.RELATED]) / mass_FTC.sum(-1)
-        return np.flatnonzero(np.median(start_FT, 0) > chance)
+        return self._first + np.flatnonzero(np.median(start_FT, 0) > chance)
 
     def prepare_new(self, t_N: Ints) -> None:
         """Sum exp(v_e · h + b_e) over all entities at these positions: at once they cost a fraction of one by one."""
-        missing = np.unique(t_N[np.isnan(self._new_log_z_T[t_N])])
+        row_N = t_N - self._first
+        missing = np.unique(row_N[np.isnan(self._new_log_z_T[row_N])])
         if not len(missing):
             return
         count, groups = len(self._node), self._new_share_TG.shape[1]
@@ -146,14 +153,14 @@ class LatentTables:
                 self._new_share_TG[at] = mass_TG / total_T1
 
     def _new_scores(self, t_N: Ints, place_N: Ints) -> Floats:
-        score_N = np.einsum("nc,nc->n", self._h_new[t_N], self._real[place_N], dtype=np.float64)
+        score_N = np.einsum("nc,nc->n", self._h_new[t_N - self._first], self._real[place_N], dtype=np.float64)
         return np.asarray(score_N if self._bias is None else score_N + self._bias[place_N])
 
     def new(self, t_N: Ints, node_N: Ints) -> Floats:
         """log p(e | new) of pairs of position and entity; a literal is never new: -inf."""
         self.prepare_new(t_N)
         place_N = self._place[node_N]
-        log_p_N: Floats = self._new_scores(t_N, np.maximum(place_N, 0)) - self._new_log_z_T[t_N]
+        log_p_N: Floats = self._new_scores(t_N, np.maximum(place_N, 0)) - self._new_log_z_T[t_N - self._first]
         share = self._latent.config.uniform_share
         if share:
             log_p_N = np.logaddexp(log_p_N + math.log1p(-share), math.log(share / len(self._real)))
@@ -164,7 +171,7 @@ class LatentTables:
         """Nodes drawn from p(e | new) at a position: one for each of the given numbers, which are even on [0, 1)."""
         share, count = self._latent.config.uniform_share, len(self._real)
         self.prepare_new(np.array([t]))
-        until_G = np.cumsum(self._new_share_TG[t])
+        until_G = np.cumsum(self._new_share_TG[t - self._first])
         before_G = np.concatenate([[0.0], until_G])
         place_N = np.empty(len(uniform_N), np.int64)
         even_N = uniform_N < share
@@ -187,11 +194,15 @@ class LatentTables:
 
     def parents(self, t: int, node_C: Ints) -> Floats:
         """v_p · h_p of parents at a position."""
-        return self._parent.at(t, node_C)
+        return self._parent.at(t - self._first, node_C)
 
     def relations_log_z(self, t: int, node_C: Ints) -> Floats:
         """log Σ_r exp(v_r · h_r) over the distinct relations of parents; -inf where there are none."""
-        return self._relation_log_z.at(t, node_C)
+        return self._relation_log_z.at(t - self._first, node_C)
+
+    def relations(self, t: int, relation_N: npt.NDArray[np.integer]) -> Floats:
+        """v_r · h_r of relations at a position."""
+        return np.asarray(self._relation_TR[t - self._first, relation_N])
 
     def _parent_scores(self, node_C: Ints) -> Floats:
         with torch.no_grad():
@@ -204,7 +215,7 @@ class LatentTables:
             distinct = np.unique(self._graph.edges(node).relation)
             mass_T = self._relation_mass_RT[distinct].sum(0)
             if len(distinct) and not mass_T.min(initial=1.0) > TINY:  # all far below some other relation
-                log_z_CT[row] = np.logaddexp.reduce(self.relation_TR[:, distinct], 1)
+                log_z_CT[row] = np.logaddexp.reduce(self._relation_TR[:, distinct], 1)
             else:
                 with np.errstate(divide="ignore"):
                     log_z_CT[row] = self._relation_highest_T + np.log(mass_T)
@@ -221,7 +232,7 @@ class _ByNode:
         self._node_C = self._place_C = np.empty(0, np.int64)
         """What was asked for last: mostly the same is asked for again, or the same and a few more."""
 
-    def at(self, t: int, node_C: Ints) -> Floats:
+    def at(self, row: int, node_C: Ints) -> Floats:
         """The numbers of these nodes at a position."""
         if not len(node_C):
             return np.empty(0)
@@ -232,7 +243,7 @@ class _ByNode:
             self._place_C = np.concatenate([self._place_C[:same], self._find(node_C[same:])])
             self._node_C = node_C
         assert self._rows_CT is not None
-        return np.asarray(self._rows_CT[self._place_C, t])
+        return np.asarray(self._rows_CT[self._place_C, row])
 
     def _find(self, node_C: Ints) -> Ints:
         nodes = node_C.tolist()
