@@ -11,6 +11,7 @@ import random
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -130,6 +131,13 @@ class Some:
         return 2
 
 
+def assert_mean(log_values: np.ndarray, log_truth: float) -> None:
+    """The mean of e^values is e^truth within four standard errors."""
+    ratio = np.exp(log_values - log_truth)
+    assert abs(ratio.mean() - 1) < 4 * ratio.std() / math.sqrt(len(ratio))
+    assert ratio.std() > 0
+
+
 @dataclass(frozen=True)
 class Step:
     """One z_t and x_t: a type, the entity it speaks of, the fact it came by, and the word."""
@@ -149,8 +157,8 @@ def surface_words(toy: Toy) -> list[str]:
     return list(dict.fromkeys(words))
 
 
-def word_probability(toy: Toy, h_x: Tensor, node: int, word: str) -> float:
-    """p(x_t = word | entity)."""
+def word_probability(toy: Toy, h_x: Tensor, node: int, word: str, before: tuple[str, ...] = ()) -> float:
+    """p(x_t = word | entity); `before` are the words of the mention so far."""
     model, vocabulary = toy.model, toy.vocabulary
     weight, bias = model.encoder.embedding.weight, model.word_bias_V
     if node < 0:
@@ -169,6 +177,9 @@ def word_probability(toy: Toy, h_x: Tensor, node: int, word: str) -> float:
             if said is None:
                 continue
             score = float((query @ encoded[0, place]).exp())
+            alias_so_far = aliases.surface[row * width : row * width + place]
+            if model.config.latent.alias_order and alias_so_far == before:
+                score *= math.exp(float(model.renderer.order[min(place, 1)]))
             total += score
             mass += score if said == word else 0.0
     if word in vocabulary:
@@ -243,7 +254,8 @@ def enumerate_log_joint(toy: Toy, steps: list[Step], *, counted: bool = False) -
             elif step.type == Type.RELATED:
                 probability = path_probability(toy, h_p, h_r, last, t, step)
                 total += math.log(probability) if probability else -math.inf
-            total += math.log(word_probability(toy, h_x, step.node, step.word) or 1e-300)
+            before = tuple(running) if step.type == Type.CONTINUE else ()
+            total += math.log(word_probability(toy, h_x, step.node, step.word, before) or 1e-300)
             inside = step.node >= 0
             if inside:
                 running = [*running, step.word] if step.type == Type.CONTINUE else [step.word]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from kglm.annotate.names import NameIndex
@@ -11,7 +12,7 @@ from kglm.infer.histories import Cast
 from kglm.infer.marginal import MarginalConfig, log_marginal
 from kglm.infer.scene import AllEntities, Scene
 from kglm.text.document import START, Document
-from toys import YEAR, Toy, make_toy
+from toys import YEAR, Toy, assert_mean, make_toy
 
 TEXT = "is Mario Land on Game Boy in 1989 and Boy"
 
@@ -68,4 +69,5 @@ def test_a_beam_over_them_is_a_lower_bound_and_the_filter_unbiased(toy: Toy, tex
     truth = exact(scene(toy, " ".join(text.split()[:4])))[-1]
     short = scene(toy, " ".join(text.split()[:4]))
     assert beam_search(short, 200)[-1] <= truth + 1e-9
-    assert log_marginal(short, MarginalConfig("particle", 3000)).log_p == pytest.approx(truth, abs=0.25)
+    found = [log_marginal(short, MarginalConfig("particle", 200, seed=seed)).log_p for seed in range(60)]
+    assert_mean(np.array(found), truth)

@@ -17,7 +17,7 @@ from kglm.infer.marginal import MarginalConfig, effective_size, log_marginal, pa
 from kglm.infer.particle import ParticleConfig, particle_filter
 from kglm.infer.scene import AllEntities, Candidates, Scene
 from kglm.text.document import START, Document
-from toys import Some, Toy, make_toy
+from toys import Some, Toy, assert_mean, make_toy
 
 TEXTS = [["Mario", "is", "Boy"], ["Mario", "Land", "1989"], ["Game", "Boy", "Tennis"]]
 
@@ -29,13 +29,6 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Toy:
 
 def scene(toy: Toy, words: list[str], candidates: Candidates | None = None) -> Scene:
     return Scene(toy, toy.model, Document("t", [START, *words]), candidates or AllEntities(len(toy.graph)))
-
-
-def assert_mean(log_values: np.ndarray, log_truth: float) -> None:
-    """The mean of e^values is e^truth within four standard errors."""
-    ratio = np.exp(log_values - log_truth)
-    assert abs(ratio.mean() - 1) < 4 * ratio.std() / math.sqrt(len(ratio))
-    assert ratio.std() > 0
 
 
 class TestImportance:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -79,7 +79,8 @@ def test_each_refinement_changes_something(tmp_path: Path) -> None:
     whole_ = make_toy(tmp_path / "all", latent=ANNOTATED)
     texts = [annotated(whole_, steps) for steps in random_texts(whole_, 6, 30)]
     best = whole_.log_joint(*texts)
-    for name in ("type_features", "recency_bias", "subject_bias", "entity_bias", "frequency_bias", "relation_text"):
+    switches = [name for name, value in asdict(ANNOTATED).items() if isinstance(value, bool)]
+    for name in [name for name in switches if name != "train_relations"]:
         toy = make_toy(tmp_path / name, latent=replace(ANNOTATED, **{name: not getattr(ANNOTATED, name)}))
         assert toy.log_joint(*texts) != pytest.approx(best, rel=1e-6), name
 
@@ -136,15 +137,19 @@ class TestWords:
         generator = torch.Generator().manual_seed(0)
         h_SH, slot_SJH = (torch.randn(*s, generator=generator, dtype=torch.float64) for s in ((2, 4), (2, 6, 4)))
         real = torch.ones(2, 6, dtype=torch.bool)
-        before = toy.model.renderer.copy_scores(h_SH, slot_SJH, real)
+        order = torch.zeros(2, 6, dtype=torch.int64)
+        before = toy.model.renderer.copy_scores(h_SH, slot_SJH, real, order)
         slot_SJH[1, 3] += 1
-        after = toy.model.renderer.copy_scores(h_SH, slot_SJH, real)
+        after = toy.model.renderer.copy_scores(h_SH, slot_SJH, real, order)
         assert [tuple(place) for place in (before != after).nonzero().tolist()] == [(1, 3)]
 
     def test_padding_slots_have_probability_zero(self, tmp_path: Path) -> None:
         toy = make_toy(tmp_path)
         scores = toy.model.renderer.copy_scores(
-            torch.zeros(1, 4).double(), torch.zeros(1, 3, 4).double(), torch.tensor([[True, False, True]])
+            torch.zeros(1, 4).double(),
+            torch.zeros(1, 3, 4).double(),
+            torch.tensor([[True, False, True]]),
+            torch.zeros(1, 3, dtype=torch.int64),
         )
         assert scores.exp().tolist() == [[1.0, 0.0, 1.0]]
 

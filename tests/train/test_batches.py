@@ -30,6 +30,7 @@ def encoded(title: str, length: int) -> EncodedDocument:
         empty,
         empty,
         {},
+        {},
         [],
         [],
         [],

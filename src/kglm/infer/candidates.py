@@ -17,7 +17,7 @@ import numpy as np
 
 from kglm.annotate.names import NameIndex
 from kglm.infer.histories import Cast
-from kglm.infer.tables import LatentTables, Text, WordTable
+from kglm.infer.tables import LatentTables, Said, Text, WordTable
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.literals import is_literal
 from kglm.model.aliases import AliasTable
@@ -56,7 +56,7 @@ class NamedHere:
         _add_literals(kept, targets, graph, aliases)
         _add_parts(kept, targets, aliases, words)
         self._at = [sorted(nodes) for nodes in kept]
-        words.prepare(self._pairs())
+        words.prepare(self._sure())
 
     def at(self, t: int, cast: Cast) -> Sequence[int]:
         del cast
@@ -69,10 +69,10 @@ class NamedHere:
             found = self._length[t, node] = _run(self._aliases[node].names, self._text.surface[t + 1 :])
         return found
 
-    def _pairs(self) -> list[tuple[int, int]]:
-        """All pairs of place and entity that are sure to be asked for: at once they cost a fraction."""
+    def _sure(self) -> list[Said]:
+        """All words of entities that are sure to be asked for: at once they cost a fraction."""
         return [
-            (later, node)
+            Said(later, node, t)
             for t, nodes in enumerate(self._at)
             for node in nodes
             for later in range(t, min(t + self.length(t, node) + 1, len(self._text)))

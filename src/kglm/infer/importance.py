@@ -87,7 +87,7 @@ def _draw_block(scene: Scene, proposal: LatentTables, uniform_5TS: Floats) -> Dr
     scene.latent.prepare_new(likely)
     proposal.prepare_new(likely)
     z_TS = np.full((length, count), -2)
-    node_TS = np.full((length, count), -1)
+    node_TS, begun_TS = np.full((length, count), -1), np.full((length, count), -1)
     log_p_TS, log_q_TS = np.empty((length, count)), np.empty((length, count))
     for t in range(length):
         type_p, type_q = histories.types(t, scene.latent, proposal)
@@ -114,6 +114,6 @@ def _draw_block(scene: Scene, proposal: LatentTables, uniform_5TS: Floats) -> Dr
             column_S[starting] = FIRST + place_S
             z_TS[t, starting] = of_S[starting]
         histories.advance(t, column_S, nodes)
-        node_TS[t] = histories.running_K
-    word_TS, unknown_TS = scene.words.of(node_TS)
+        node_TS[t], begun_TS[t] = histories.running_K, histories.begun_K
+    word_TS, unknown_TS = scene.words.of(node_TS, begun_TS)
     return Drawn(z_TS, log_p_TS + word_TS, log_q_TS, unknown_TS)

@@ -14,7 +14,7 @@ import torch
 
 from kglm.errors import KglmError
 from kglm.infer.histories import CONTINUE, FIRST, NONE, Cast, Histories
-from kglm.infer.tables import Floats, LatentTables, Text, WordTable, hidden_states
+from kglm.infer.tables import Floats, LatentTables, Said, Text, WordTable, hidden_states
 from kglm.kg.graph import KnowledgeGraph
 from kglm.model.aliases import AliasTable
 from kglm.model.annotation import AnnotationEncoder, Type, type_feature
@@ -94,12 +94,13 @@ class Scene:
         """log p(x_t | step) of each history and column; an unknown word costs `penalty` more (K × (2 + N))."""
         score_KJ = np.empty((len(histories), FIRST + len(nodes)))
         score_KJ[:, NONE] = self.words.plain_T[t] - penalty * self.words.unknown_T[t]
-        running = sorted({int(node) for node in histories.running_K if node >= 0})
-        asked = [*running, *nodes]
-        log_p, unknown = self.words.log_p(t, asked)
+        mentions = list(zip(histories.running_K.tolist(), histories.begun_K.tolist(), strict=True))
+        running = sorted({mention for mention in mentions if mention[0] >= 0})
+        going_on = [Said(t, node, begun) for node, begun in running]
+        log_p, unknown = self.words.log_p([*going_on, *(Said(t, node, t) for node in nodes)])
         log_p = log_p - penalty * unknown
         of_running = dict(zip(running, log_p[: len(running)].tolist(), strict=True))
-        score_KJ[:, CONTINUE] = [of_running.get(int(node), 0.0) for node in histories.running_K]
+        score_KJ[:, CONTINUE] = [of_running.get(mention, 0.0) for mention in mentions]
         score_KJ[:, FIRST:] = log_p[len(running) :]
         return score_KJ
 
@@ -144,7 +145,7 @@ class Scene:
             inside = np.array([type_feature(True, goes_on, ends, None)])
             yes = np.array([True])
             type_C = self.latent.types(t, inside, yes, yes)[0]
-            [log_p], [unknown] = self.words.log_p(t, [node])
+            [log_p], [unknown] = self.words.log_p([Said(t, node, begun)])
             plain = self.words.plain_T[t] - penalty * self.words.unknown_T[t]
             found = float(log_p - penalty * unknown + type_C[Type.CONTINUE] - plain - type_C[Type.NONE])
             self._gains[key] = found

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,7 @@ from torch import Tensor
 from kglm.kg.graph import KnowledgeGraph
 from kglm.model.aliases import AliasTable
 from kglm.model.annotation import Type
+from kglm.model.chunk import FIRST, FURTHER
 from kglm.model.kglm import Kglm
 from kglm.model.parts import LatentModel
 from kglm.model.softmax import linear_log_prob
@@ -38,8 +40,8 @@ TINY = 1e-250
 """Sums that are smaller may have lost something."""
 CHUNK = 500
 """Words that are encoded in one go."""
-PAIRS_AT_ONCE = 4096
-"""Pairs of position and entity whose words are scored in one go."""
+AT_ONCE = 4096
+"""Words of entities that are scored in one go."""
 
 
 @dataclass(frozen=True)
@@ -262,8 +264,16 @@ class _ByNode:
         return np.array([self._row[node] for node in nodes], np.int64)
 
 
+class Said(NamedTuple):
+    """Target t as a word of an entity, in a mention that began at target `begun`."""
+
+    t: int
+    node: int
+    begun: int
+
+
 class WordTable:
-    """log p(x_t | entity), each pair of position and entity scored once; -1 is no entity."""
+    """log p(x_t | entity), each word scored once however many histories ask for it."""
 
     def __init__(self, model: Kglm, h_TD: Tensor, text: Text, aliases: AliasTable) -> None:
         self._model = model
@@ -275,46 +285,51 @@ class WordTable:
         self.plain_T = array(linear_log_prob(self._h_x_TH, weight_VH, model.word_bias_V, self._target_T))
         """log p(x_t | no entity)."""
         self.unknown_T = text.words_N[1:] == UNKNOWN_INDEX
-        self._known: dict[tuple[int, int], tuple[float, bool]] = {}
+        self._known: dict[Said, tuple[float, bool]] = {}
 
     def __len__(self) -> int:
-        """How many pairs have been scored."""
+        """How many words of entities have been scored."""
         return len(self._known)
 
-    def prepare(self, pairs: Iterable[tuple[int, int]]) -> None:
-        """Score the pairs that are not known yet, many at a time."""
-        missing = [pair for pair in dict.fromkeys(pairs) if pair not in self._known]
-        missing.sort(key=lambda pair: pair[1])  # aliases are encoded once for all pairs that are scored in one go
+    def prepare(self, wanted: Iterable[Said]) -> None:
+        """Score what is not known yet, many at a time."""
+        missing = [said for said in dict.fromkeys(wanted) if said not in self._known]
+        missing.sort(key=lambda said: said.node)  # aliases are encoded once for all that is scored in one go
         with torch.no_grad():
-            for start in range(0, len(missing), PAIRS_AT_ONCE):
-                self._score(missing[start : start + PAIRS_AT_ONCE])
+            for start in range(0, len(missing), AT_ONCE):
+                self._score(missing[start : start + AT_ONCE])
 
-    def log_p(self, t: int, nodes: Sequence[int]) -> tuple[Floats, Bools]:
-        """log p(x_t | entity) of entities, and whether it is paid for as the unknown word."""
-        self.prepare((t, node) for node in nodes)
-        values = [self._known[t, node] for node in nodes]
+    def log_p(self, wanted: Sequence[Said]) -> tuple[Floats, Bools]:
+        """log p(x_t | entity), and whether it is paid for as the unknown word."""
+        self.prepare(wanted)
+        values = [self._known[said] for said in wanted]
         return np.array([p for p, _ in values], np.float64), np.array([unknown for _, unknown in values], np.bool_)
 
-    def of(self, node_TS: Ints) -> tuple[Floats, Bools]:
-        """log p(x_t | entity) for annotations of the whole text, and whether it is paid for as the unknown word."""
+    def of(self, node_TS: Ints, begun_TS: Ints) -> tuple[Floats, Bools]:
+        """log p(x_t | entity) for annotations of the whole text, and whether it is paid for as the unknown word.
+
+        A node of -1 is no entity.
+        """
         log_p_TS = np.repeat(self.plain_T[:, None], node_TS.shape[1], 1)
         unknown_TS = np.repeat(self.unknown_T[:, None], node_TS.shape[1], 1)
         t_P, s_P = np.nonzero(node_TS >= 0)
-        pairs = list(zip(t_P.tolist(), node_TS[t_P, s_P].tolist(), strict=True))
-        self.prepare(pairs)
-        if pairs:
-            log_p_TS[t_P, s_P], unknown_TS[t_P, s_P] = zip(*(self._known[pair] for pair in pairs), strict=True)
+        if len(t_P):
+            columns = (t_P.tolist(), node_TS[t_P, s_P].tolist(), begun_TS[t_P, s_P].tolist())
+            log_p_TS[t_P, s_P], unknown_TS[t_P, s_P] = self.log_p([Said(*each) for each in zip(*columns, strict=True)])
         return log_p_TS, unknown_TS
 
-    def _score(self, pairs: list[tuple[int, int]]) -> None:
-        nodes = {node: place for place, node in enumerate(dict.fromkeys(node for _, node in pairs))}
+    def _score(self, wanted: list[Said]) -> None:
+        nodes = {node: place for place, node in enumerate(dict.fromkeys(said.node for said in wanted))}
         device = self._h_x_TH.device
-        t_P = torch.tensor([t for t, _ in pairs], device=device)
-        place_P = torch.tensor([nodes[node] for _, node in pairs], device=device)
+        t_P = torch.tensor([said.t for said in wanted], device=device)
+        place_P = torch.tensor([nodes[said.node] for said in wanted], device=device)
         alias_UAL = torch.from_numpy(np.stack([self._aliases[node].words_AL for node in nodes])).to(device)
-        match_PJ = torch.zeros(len(pairs), self._aliases.slots, dtype=torch.bool)
-        for row, (t, node) in enumerate(pairs):
-            match_PJ[row, self._aliases[node].matches(self._text.target(t))] = True
+        match_PJ = torch.zeros(len(wanted), self._aliases.slots, dtype=torch.bool)
+        order_PJ = torch.zeros(match_PJ.shape, dtype=torch.int64)
+        for row, (t, node, begun) in enumerate(wanted):
+            aliases = self._aliases[node]
+            match_PJ[row, aliases.matches(self._text.target(t))] = True
+            order_PJ[row, aliases.next_slots(self._text.surface[begun + 1 : t + 1])] = FIRST if begun == t else FURTHER
         scores = self._model.entity_words(
             self._h_x_TH[t_P],
             place_P,
@@ -322,6 +337,7 @@ class WordTable:
             alias_UAL,
             self._target_T[t_P],
             match_PJ.to(device),
+            order_PJ.to(device),
         )
         values = zip(array(scores.log_p_S).tolist(), scores.unknown_S.tolist(), strict=True)
-        self._known.update(zip(pairs, values, strict=True))
+        self._known.update(zip(wanted, values, strict=True))

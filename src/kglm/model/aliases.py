@@ -40,6 +40,17 @@ class Aliases:
                 ends |= len(alias) == length
         return goes_on, ends
 
+    def next_slots(self, words: Sequence[str]) -> list[int]:
+        """The slots that come next in an alias of which `words` are the beginning: of all that begin so, one each."""
+        width, length, said = self.words_AL.shape[1], len(words), tuple(words)
+        return [
+            first + length
+            for first in range(0, len(self.surface), width)
+            if length < width
+            and self.surface[first + length] is not None
+            and self.surface[first : first + length] == said
+        ]
+
 
 class AliasTable:
     """Aliases by node. An edit of the graph makes new nodes, so what is remembered never goes stale."""

@@ -79,6 +79,8 @@ class EncodedDocument:
     """Whether `continue` is legal at t: x_{t-1} was a word of a mention."""
     slots_T: dict[int, list[int]]
     """For targets inside mentions, the alias slots of the entity that say the word."""
+    order_T: dict[int, tuple[bool, list[int]]]
+    """For the same, whether it is the first word of the mention, and the slots that come next in an alias."""
     entities: list[int]
     """The nodes mentioned, in order of first mention; literals are not among them: they are never parents."""
     starts: list[Start]
@@ -148,6 +150,7 @@ class AnnotationEncoder:
             np.zeros(length, np.int8),
             np.zeros(length, np.bool_),
             np.zeros(length, np.bool_),
+            {},
             {},
             [],
             [],
@@ -255,6 +258,7 @@ class AnnotationEncoder:
                 continue
             starts_here = result.type_T[target] != Type.CONTINUE
             running = [] if starts_here else running
+            result.order_T[target] = (starts_here, self.aliases[node].next_slots(running))
             running.append(result.surface[target + 1])
             aliases = self.aliases[node]
             last_mention = target

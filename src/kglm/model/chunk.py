@@ -28,6 +28,8 @@ from kglm.model.encoder import Share
 from kglm.text.vocabulary import PADDING_INDEX
 
 BUCKETS = len(DISTANCES) + 1
+FIRST, FURTHER = 1, 2
+"""Of a slot that comes next in its alias: at the first word of a mention, and at a further one."""
 
 
 class Piece(NamedTuple):
@@ -60,6 +62,8 @@ class Chunk:
     """Places in `node_U`."""
     match_SJ: Tensor
     """Whether slot j of the entity says the target."""
+    order_SJ: Tensor
+    """Whether slot j comes next in its alias: FIRST or FURTHER as the word is, 0 if it does not."""
 
     node_U: Tensor
     alias_UAL: Tensor
@@ -189,11 +193,14 @@ class _Mentions:
         self._position: list[int] = []
         self._entity: list[int] = []
         self._match: list[tuple[int, int]] = []
+        self._order: list[tuple[int, int, int]] = []
         self._nodes: dict[int, int] = {}
 
     def add(self, position: int, document: EncodedDocument, target: int) -> None:
         node = int(document.node_T[target])
         self._match += [(len(self._position), slot) for slot in document.slots_T[target]]
+        first, slots = document.order_T[target]
+        self._order += [(len(self._position), slot, FIRST if first else FURTHER) for slot in slots]
         self._position.append(position)
         self._entity.append(self._nodes.setdefault(node, len(self._nodes)))
 
@@ -201,12 +208,17 @@ class _Mentions:
         match_SJ = torch.zeros(len(self._position), self._aliases.slots, dtype=torch.bool)
         if self._match:
             match_SJ[tuple(torch.tensor(self._match).T)] = True
+        order_SJ = torch.zeros(len(self._position), self._aliases.slots, dtype=torch.int64)
+        if self._order:
+            word, slot, kind = torch.tensor(self._order).T
+            order_SJ[word, slot] = kind
         tables = [self._aliases[node].words_AL for node in self._nodes]
         alias_UAL = np.stack(tables) if tables else np.zeros((0, *self._aliases.shape), np.int64)
         return {
             "word_position_S": _longs(self._position),
             "word_entity_S": _longs(self._entity),
             "match_SJ": match_SJ,
+            "order_SJ": order_SJ,
             "node_U": _longs(list(self._nodes)),
             "alias_UAL": torch.from_numpy(alias_UAL),
         }

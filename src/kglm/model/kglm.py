@@ -34,7 +34,7 @@ class Kglm(LatentModel):
     ) -> None:
         super().__init__(config, vocabulary_size, entities, generator=generator)
         with seeded(generator):
-            self.renderer = Renderer(*self.sizes[:2])
+            self.renderer = Renderer(*self.sizes[:2], alias_order=config.latent.alias_order)
         self.word_bias_V = nn.Parameter(torch.zeros(vocabulary_size))
 
     def score_words(self, h_x_FH: Tensor, chunk: Chunk) -> tuple[Tensor, Tensor]:
@@ -49,19 +49,32 @@ class Kglm(LatentModel):
         if not len(at_S):
             return word_F, unknown_F
         words = self.entity_words(
-            h_x_FH[at_S], chunk.word_entity_S, chunk.node_U, chunk.alias_UAL, target_F[at_S], chunk.match_SJ
+            h_x_FH[at_S],
+            chunk.word_entity_S,
+            chunk.node_U,
+            chunk.alias_UAL,
+            target_F[at_S],
+            chunk.match_SJ,
+            chunk.order_SJ,
         )
         return word_F.index_copy(0, at_S, words.log_p_S), unknown_F.index_copy(0, at_S, words.unknown_S)
 
     def entity_words(
-        self, h_x_SH: Tensor, place_S: Tensor, node_U: Tensor, alias_UAL: Tensor, target_S: Tensor, match_SJ: Tensor
+        self,
+        h_x_SH: Tensor,
+        place_S: Tensor,
+        node_U: Tensor,
+        alias_UAL: Tensor,
+        target_S: Tensor,
+        match_SJ: Tensor,
+        order_SJ: Tensor,
     ) -> WordScores:
         """log p(x | entity) of words of which `place_S` says whose they are, among the distinct entities."""
         weight_VH, bias_V = self.encoder.embedding.weight, self.word_bias_V
         entity_UD = self.latent.entity_vectors(node_U)
         slot_UJH = self.renderer.encode_aliases(weight_VH, alias_UAL)
         h_SH = self.renderer.project(h_x_SH, entity_UD[place_S])
-        copy_SJ = self.renderer.copy_scores(h_SH, slot_UJH[place_S], real_slots(alias_UAL)[place_S])
+        copy_SJ = self.renderer.copy_scores(h_SH, slot_UJH[place_S], real_slots(alias_UAL)[place_S], order_SJ)
         generated_S = linear_score(h_SH, weight_VH, bias_V, target_S)
         log_z_S = linear_logsumexp(h_SH, weight_VH, bias_V, uneven=True)
         return self.renderer.score(generated_S, log_z_S, copy_SJ, target_S, match_SJ)

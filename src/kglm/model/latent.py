@@ -42,7 +42,8 @@ paper), all facts of the local graph, or all of these and `new` too."""
 
 @dataclass(frozen=True)
 class LatentConfig:
-    """Options of the latent variables. The defaults are the preset `best`; `PAPER` has every refinement off."""
+    """Options of the latent variables, and of what they say. The defaults are the preset `best`; `PAPER` has every
+    refinement off."""
 
     marginal: Marginal = "entity"
     """Which explanations of a mention are summed: annotated (the paper), all facts, or entity (new as well)."""
@@ -60,6 +61,8 @@ class LatentConfig:
     """Learn how the score of a new entity rises with the number of other documents that introduce it."""
     relation_text: bool = True
     """Let v_r see the words of the relation's name."""
+    alias_order: bool = True
+    """Learn how much more likely the next word of a name is copied: the first at the start of a mention, and so on."""
     train_relations: bool = True
     """Train v_r from where TransE left it; otherwise it stays."""
 
@@ -77,6 +80,7 @@ PAPER = LatentConfig(
     entity_bias=False,
     frequency_bias=False,
     relation_text=False,
+    alias_order=False,
     train_relations=False,
 )
 

@@ -6,6 +6,9 @@ Legend: S words inside mentions, U distinct entities, A aliases of L words, J = 
     entity e:    h' = W_proj [h_x ; v_e];  one softmax over V with scores W h' + b and over the slots j of e with
                  scores tanh(h'ᵀ W_copy) · a_j, where a_j is the alias LSTM's output at that word
 
+What the paper does not have: a slot that comes next in its alias, as the words of the mention so far are those before
+it, has a learned bias, one at the first word of a mention and one further on.
+
 The probability of a word is its generated mass, if it is in V, plus that of every slot that says it. A word that is not
 in V is copied, or else it is the unknown word: the unknown word never stands for one that could be copied.
 """
@@ -33,8 +36,10 @@ class WordScores(NamedTuple):
 class Renderer(nn.Module):
     """Rendering of entities; the word matrix W and its bias b are shared with the plain words."""
 
-    def __init__(self, hidden: int, entity_size: int) -> None:
+    def __init__(self, hidden: int, entity_size: int, *, alias_order: bool = True) -> None:
         super().__init__()
+        self.alias_order = alias_order
+        self.order = nn.Parameter(torch.zeros(2), requires_grad=alias_order)
         self.projection = nn.Linear(hidden + entity_size, hidden)
         self.copy = nn.Linear(hidden, hidden, bias=False)
         self.alias_lstm = nn.LSTM(hidden, hidden, batch_first=True)
@@ -58,10 +63,12 @@ class Renderer(nn.Module):
         projected: Tensor = self.projection(torch.cat([h_SH, entity_SD], -1))
         return projected
 
-    def copy_scores(self, h_SH: Tensor, slot_SJH: Tensor, real_SJ: Tensor) -> Tensor:
-        """tanh(h'ᵀ W_copy) · a_j; a padding slot has exactly -inf."""
+    def copy_scores(self, h_SH: Tensor, slot_SJH: Tensor, real_SJ: Tensor, order_SJ: Tensor) -> Tensor:
+        """tanh(h'ᵀ W_copy) · a_j + b, `order_SJ` says which b; a padding slot has exactly -inf."""
         query_SH: Tensor = self.copy(h_SH).tanh()
         scores_SJ = (query_SH[:, None] * slot_SJH).sum(-1)
+        if self.alias_order:
+            scores_SJ = scores_SJ + torch.cat([self.order.new_zeros(1), self.order])[order_SJ]
         return scores_SJ.masked_fill(~real_SJ, -math.inf)
 
     def score(
