@@ -169,6 +169,16 @@ class LatentTables:
         log_p_N[place_N < 0] = -np.inf
         return log_p_N
 
+    def most_probable_new(self, t: int, count: int) -> tuple[Ints, Floats]:
+        """The entities of greatest p(e | new) at a position, and it."""
+        with torch.no_grad():
+            score_E = torch.nn.functional.linear(self._h_new_TC[t - self._first], self._latent.real_EC, self._bias_E)
+            best = torch.topk(score_E, min(count, len(score_E)))
+            log_z = float(score_E.double().logsumexp(0))
+        share = self._latent.config.uniform_share
+        p_N = (1 - share) * np.exp(array(best.values) - log_z) + share / len(self._node)
+        return np.asarray(self._node[best.indices.cpu().numpy()], np.int64), p_N
+
     def draw_new(self, t: int, uniform_N: Floats) -> Ints:
         """Nodes drawn from p(e | new) at a position: one for each of the given numbers, which are even on [0, 1)."""
         share, count = self._latent.config.uniform_share, len(self._real)

@@ -78,3 +78,18 @@ class Kglm(LatentModel):
         generated_S = linear_score(h_SH, weight_VH, bias_V, target_S)
         log_z_S = linear_logsumexp(h_SH, weight_VH, bias_V, uneven=True)
         return self.renderer.score(generated_S, log_z_S, copy_SJ, target_S, match_SJ)
+
+    def plain_words(self, h_x_SH: Tensor) -> Tensor:
+        """log p of every word of the vocabulary, outside mentions (S × V)."""
+        logits_SV = torch.nn.functional.linear(h_x_SH, self.encoder.embedding.weight, self.word_bias_V)
+        return logits_SV.log_softmax(-1)
+
+    def every_word(self, h_x_H: Tensor, node_U: Tensor, alias_UAL: Tensor, order_UJ: Tensor) -> tuple[Tensor, Tensor]:
+        """log p of generating every word (U × V) and of copying every slot (U × J), given each entity."""
+        weight_VH = self.encoder.embedding.weight
+        slot_UJH = self.renderer.encode_aliases(weight_VH, alias_UAL)
+        h_UH = self.renderer.project(h_x_H.expand(len(node_U), -1), self.latent.entity_vectors(node_U))
+        copy_UJ = self.renderer.copy_scores(h_UH, slot_UJH, real_slots(alias_UAL), order_UJ)
+        generated_UV = torch.nn.functional.linear(h_UH, weight_VH, self.word_bias_V)
+        log_p = torch.cat([generated_UV, copy_UJ], -1).log_softmax(-1)
+        return log_p[:, : generated_UV.shape[1]], log_p[:, generated_UV.shape[1] :]
