@@ -87,6 +87,10 @@ class NextWords:
     def _index(self) -> dict[str, int]:
         return {word: index for index, word in enumerate(self.words)}
 
+    def index(self, word: str) -> int | None:
+        """The place of a word, if it can be said."""
+        return self._index.get(word)
+
     def __getitem__(self, word: str) -> float:
         """The probability of a word; 0 for one that cannot be said."""
         index = self._index.get(word)

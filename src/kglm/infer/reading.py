@@ -63,8 +63,14 @@ class Reading:
             return ()
         return self.surface[int(self.histories.begun_K[k]) + 1 :]
 
+    def only(self, k: int) -> Reading:
+        """As if history k were the only one."""
+        return replace(self, histories=self.histories.select(np.array([k])), weight_K=np.ones(1))
+
     def step(self, word: str, column: int, node: int = -1) -> Reading:
         """Read one more word in the only history: no mention, the next word of the running one, or the first of one."""
+        if len(self.weight_K) != 1:
+            raise ValueError(f"{len(self.weight_K)} histories cannot take one step: choose one with `only`")
         histories = self.histories.select(np.zeros(1, np.int64))
         surface = (*self.surface, word)
         histories.text = _text(surface)

@@ -70,6 +70,13 @@ class AliasTable:
         self.shape = (max_aliases, max_alias_tokens)
         self._known: dict[int, Aliases] = {}
 
+    def on(self, graph: KnowledgeGraph, shared: int) -> AliasTable:
+        """The aliases of a graph that was edited since; nodes below `shared` have kept their names."""
+        count, length = self.shape
+        other = AliasTable(graph, self._vocabulary, self._words_of, max_aliases=count, max_alias_tokens=length)
+        other._known = {node: aliases for node, aliases in self._known.items() if node < shared}
+        return other
+
     @property
     def slots(self) -> int:
         return self.shape[0] * self.shape[1]

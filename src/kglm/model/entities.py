@@ -61,6 +61,31 @@ def entity_table(
     )
 
 
+def grown(
+    table: EntityTable,
+    graph: KnowledgeGraph,
+    vectors: GraphVectors,
+    vocabulary: Vocabulary,
+    words_of: Callable[[str], list[str]],
+) -> EntityTable:
+    """The tables of a graph after edits, from those before them: what has not changed is not made again."""
+    literal, _ = graph.literal_nodes()
+    real_E = torch.from_numpy(np.flatnonzero(~literal))
+    vector_XD, trained = table.vector_XD, len(vectors.entity_RD)
+    late_LD = torch.from_numpy(vectors.late_LD).to(vector_XD)
+    if not torch.equal(vector_XD[trained:], late_LD):
+        vector_XD = torch.cat([vector_XD[:trained], late_LD])
+    frequency_E = torch.zeros(len(real_E), dtype=torch.int64)
+    frequency_E[: len(table.frequency_E)] = table.frequency_E  # numbers of nodes are given in order: new ones are last
+    relation_RD, relation_word_NL = table.relation_RD, table.relation_word_NL
+    if graph.relation_count > len(relation_RD):
+        late_RD = torch.from_numpy(np.array(vectors.relation_RD[len(relation_RD) :])).to(relation_RD)
+        relation_RD = torch.cat([relation_RD, late_RD])
+        relation_word_NL = relation_words(graph, vocabulary, words_of)
+    row_N = torch.from_numpy(vectors.rows(np.arange(len(graph))).astype(np.int64))
+    return EntityTable(vector_XD, row_N, real_E, frequency_E, relation_RD, relation_word_NL)
+
+
 def relation_words(graph: KnowledgeGraph, vocabulary: Vocabulary, words_of: Callable[[str], list[str]]) -> Tensor:
     """Words of each relation's name and aliases. The reflexive relation has none: it is not said."""
     rows: list[list[int]] = [[]]

@@ -21,9 +21,10 @@ the relation's name, v_r = v_r' + P mean(words of r), with another P for reverse
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -85,6 +86,9 @@ PAPER = LatentConfig(
 )
 
 
+ModuleT = TypeVar("ModuleT", bound=nn.Module)
+
+
 class Tables(NamedTuple):
     """What follows from the parameters alone: computed once for a chunk, or for a whole inference."""
 
@@ -135,16 +139,8 @@ class Latent(nn.Module):
         for name, tensor in entities._asdict().items():
             if name != "relation_RD":
                 self.register_buffer(name, tensor, persistent=False)
-        place_N = torch.full_like(entities.row_N, -1)
-        place_N[entities.real_E] = torch.arange(len(entities.real_E))
-        self.register_buffer("place_N", place_N, persistent=False)
-        # the vectors of real entities in one piece: the product with all of them needs no gathering. The bias of a
-        # frequency is one more part of it, [v_e ; 1 at the bucket of e] · [h ; biases]: a gradient by the way
-        real_EC = entities.vector_XD[entities.row_N[entities.real_E]]
-        if config.frequency_bias:
-            bucket_EF = torch.nn.functional.one_hot(entities.frequency_E, BUCKETS + 1).to(real_EC)
-            real_EC = torch.cat([real_EC, bucket_EF], -1)
-        self.register_buffer("real_EC", real_EC, persistent=False)
+        self.register_buffer("place_N", _places(entities), persistent=False)
+        self.register_buffer("real_EC", self._real(entities, entities.real_E, entities.frequency_E), persistent=False)
         relation_RD = entities.relation_RD
         self.relation_RD = nn.Parameter(relation_RD.clone(), requires_grad=config.train_relations)
         self.text_2HD = nn.Parameter(torch.zeros(2, hidden, relation_RD.shape[1]), requires_grad=config.relation_text)
@@ -153,6 +149,48 @@ class Latent(nn.Module):
         self.recency = nn.Parameter(torch.zeros(BUCKETS), requires_grad=config.recency_bias)
         self.subject = nn.Parameter(torch.zeros(()), requires_grad=config.subject_bias)
         self.entity_bias_E = nn.Parameter(torch.zeros(len(entities.real_E)), requires_grad=config.entity_bias)
+
+    def _real(self, entities: EntityTable, node_E: Tensor, frequency_E: Tensor) -> Tensor:
+        """The vectors of real entities in one piece: the product with all of them needs no gathering.
+
+        The bias of a frequency is one more part of it, [v_e ; 1 at the bucket of e] · [h ; biases]: a gradient by the
+        way.
+        """
+        real_EC = entities.vector_XD[entities.row_N[node_E]]
+        if self.config.frequency_bias:
+            bucket_EF = torch.nn.functional.one_hot(frequency_E, BUCKETS + 1).to(real_EC)
+            real_EC = torch.cat([real_EC, bucket_EF], -1)
+        return real_EC
+
+    @property
+    def entities(self) -> EntityTable:
+        """What it holds of the graph."""
+        return EntityTable(
+            self.vector_XD, self.row_N, self.real_E, self.frequency_E, self.relation_RD.detach(), self.relation_word_NL
+        )
+
+    def on(self, entities: EntityTable, trained: int) -> Latent:
+        """The same distributions on a graph that was edited since; weights are shared, not copied.
+
+        The first `trained` rows of vectors are the same as before.
+        """
+        other, old = twin(self), len(self.real_E)
+        for name, tensor in entities._asdict().items():
+            if name != "relation_RD":
+                other._buffers[name] = tensor
+        other._buffers["place_N"] = _places(entities)
+        row_E = entities.row_N[self.real_E]
+        moved = ((row_E != self.row_N[self.real_E]) | (row_E >= trained)).nonzero()[:, 0]
+        if len(entities.real_E) > old or len(moved):
+            late_EC = self._real(entities, entities.real_E[old:], entities.frequency_E[old:])
+            real_EC = torch.cat([self.real_EC, late_EC])
+            real_EC[moved] = self._real(entities, self.real_E[moved], self.frequency_E[moved])
+            late_E = self.entity_bias_E.new_zeros(len(late_EC))
+            other._buffers["real_EC"] = real_EC
+            other._parameters["entity_bias_E"] = nn.Parameter(torch.cat([self.entity_bias_E.detach(), late_E]))
+        if len(entities.relation_RD) > len(self.relation_RD):
+            other._parameters["relation_RD"] = nn.Parameter(entities.relation_RD)
+        return other
 
     def entity_vectors(self, node: Tensor) -> Tensor:
         """v_e of nodes, of any shape."""
@@ -291,6 +329,21 @@ class Latent(nn.Module):
             (entity_M - parent_M).masked_fill(as_new_M, 0.0),
             explained_M,
         )
+
+
+def twin(module: ModuleT) -> ModuleT:
+    """Another module with the same parts, of which some can then be exchanged."""
+    other = copy.copy(module)
+    for name in ("_parameters", "_buffers", "_modules"):
+        other.__dict__[name] = dict(other.__dict__[name])
+    return other
+
+
+def _places(entities: EntityTable) -> Tensor:
+    """The place of each node among the real entities, or -1."""
+    place_N = torch.full_like(entities.row_N, -1)
+    place_N[entities.real_E] = torch.arange(len(entities.real_E), device=place_N.device)
+    return place_N
 
 
 def masked_logsumexp(score_SJ: Tensor, mask_SJ: Tensor) -> Tensor:

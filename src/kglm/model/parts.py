@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import torch
 from torch import Generator, Tensor, nn
@@ -17,7 +17,7 @@ from kglm.errors import ConfigError
 from kglm.model.chunk import Chunk
 from kglm.model.encoder import Encoder, EncoderConfig, EncoderOutput, Regularisation, State
 from kglm.model.entities import EntityTable
-from kglm.model.latent import Latent, LatentConfig, LatentScores
+from kglm.model.latent import Latent, LatentConfig, LatentScores, twin
 
 
 @dataclass(frozen=True)
@@ -130,6 +130,12 @@ class LatentModel(ChunkModel):
         latent = self.latent.score(h_x_FH, h_p_FD, h_r_FD, chunk, self.encoder.embedding.weight)
         word_F, unknown_F = self.score_words(h_x_FH, chunk)
         return assemble(latent, word_F, unknown_F, chunk, self.encoder, output)
+
+    def on(self, entities: EntityTable, trained: int) -> Self:
+        """The same model on a graph that was edited since: see `Latent.on`."""
+        other = twin(self)
+        other._modules["latent"] = self.latent.on(entities, trained)
+        return other
 
     def score_words(self, h_x_FH: Tensor, chunk: Chunk) -> tuple[Tensor, Tensor]:
         """log p(x_t | entity_t) at flat positions, and whether it was paid for as the unknown word."""

@@ -12,6 +12,7 @@ state/               what resuming needs
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import sys
 from collections.abc import Sequence
@@ -29,9 +30,9 @@ from kglm.model.aliases import AliasTable
 from kglm.model.annotation import AnnotationEncoder, EncodedDocument
 from kglm.model.awd_lstm import AwdLstm
 from kglm.model.chunk import ChunkBuilder
-from kglm.model.entities import count_introductions, entity_table
+from kglm.model.entities import count_introductions, entity_table, grown
 from kglm.model.kglm import Kglm
-from kglm.model.parts import ChunkModel, KglmConfig
+from kglm.model.parts import ChunkModel, KglmConfig, LatentModel
 from kglm.model.proposal import Proposal
 from kglm.progress import progress
 from kglm.text.document import Document, read_documents
@@ -59,18 +60,19 @@ class Run:
         self.home = home
         self.settings = settings
         self.vocabulary = vocabulary
-        self.graph = graph
         self.introductions = introductions
-        data = settings.data
-        self.aliases = AliasTable(
-            graph, vocabulary, _words, max_aliases=data.max_aliases, max_alias_tokens=data.max_alias_tokens
-        )
-        self.encoder = AnnotationEncoder(
-            graph, vocabulary, self.aliases, mention_types=data.mention_types, parent_window=data.parent_window
-        )
-        self.builder = ChunkBuilder(graph, self.aliases, parent_window=data.parent_window, introductions=introductions)
+        limits = {"max_aliases": settings.data.max_aliases, "max_alias_tokens": settings.data.max_alias_tokens}
+        self._use(graph, AliasTable(graph, vocabulary, _words, **limits))
         self.vectors = Vectors.load(graph.store.path) if settings.model != "awd-lstm" else None
         self.model = self._build()
+
+    def _use(self, graph: KnowledgeGraph, aliases: AliasTable) -> None:
+        self.graph, self.aliases = graph, aliases
+        data = self.settings.data
+        self.encoder = AnnotationEncoder(
+            graph, self.vocabulary, aliases, mention_types=data.mention_types, parent_window=data.parent_window
+        )
+        self.builder = ChunkBuilder(graph, aliases, parent_window=data.parent_window, introductions=self.introductions)
 
     def _build(self) -> ChunkModel:
         settings, generator = self.settings, Generator().manual_seed(self.settings.train.seed)
@@ -128,6 +130,16 @@ class Run:
             load_into(run.model, load_tensors(path), path, grows=run.model.grows)
             run.model.eval()
         return run
+
+    def on(self, graph: KnowledgeGraph) -> Run:
+        """The run on a fork of its graph, with edits that are not stored: weights are shared, nothing is trained."""
+        other = copy.copy(self)
+        other._use(graph, self.aliases.on(graph, len(self.graph)))
+        if isinstance(self.model, LatentModel) and self.vectors is not None:
+            vectors = self.vectors.for_graph(graph)
+            table = grown(self.model.latent.entities, graph, vectors, self.vocabulary, _words)
+            other.model = self.model.on(table, len(vectors.entity_RD))
+        return other
 
     @property
     def vectors_hash(self) -> str | None:
