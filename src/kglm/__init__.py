@@ -26,6 +26,7 @@ _HOMES = {
     "corpus_statistics": "kglm.annotate.statistics",
     "examine": "kglm.doctor",
     "import_graph": "kglm.kg.imports",
+    "load": "kglm.infer.live",
     "read_documents": "kglm.text.document",
     "repair": "kglm.text.repair",
     "tokenizer": "kglm.text.tokenizer",
@@ -40,6 +41,7 @@ __all__ = [  # noqa: RUF022 - the order of _HOMES, and the version
     "corpus_statistics",
     "examine",
     "import_graph",
+    "load",
     "read_documents",
     "repair",
     "tokenizer",
@@ -50,6 +52,7 @@ __all__ = [  # noqa: RUF022 - the order of _HOMES, and the version
 if TYPE_CHECKING:
     from kglm.annotate.statistics import corpus_statistics
     from kglm.doctor import examine
+    from kglm.infer.live import load
     from kglm.kg.graph import KnowledgeGraph
     from kglm.kg.imports import import_graph
     from kglm.text.document import Document, Mention, read_documents, write_documents

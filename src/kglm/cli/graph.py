@@ -230,12 +230,7 @@ def edit(
 
 
 def _edit(graph: KnowledgeGraph, wanted: list[tuple[str, str]], entities: list[str]) -> list[Change]:
-    edits: list[FactEdit | NewEntity] = []
-    for text in entities:
-        id, equals, names = text.partition("=")
-        if not equals:
-            raise KglmError(f"--entity {text!r} has no name", remedy='write --entity "ID=LABEL|ALIAS|…"')
-        edits.append(NewEntity(id.strip(), tuple(names.split("|"))))
+    edits: list[FactEdit | NewEntity] = [NewEntity.parse(text) for text in entities]
     draft = graph.fork()
     if edits:
         draft.edit(edits)

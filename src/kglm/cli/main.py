@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 from kglm import __version__
-from kglm.cli import documents, evaluation, graph, quickstart, training
+from kglm.cli import answers, documents, evaluation, graph, quickstart, training
 from kglm.cli.embed import embed
 from kglm.errors import KglmError
 
@@ -32,6 +32,9 @@ app.add_typer(graph.app, name="kg")
 graph.app.command("embed")(embed)
 app.command("train")(training.train)
 app.command("evaluate")(evaluation.evaluate)
+app.command("complete")(answers.complete)
+app.command("generate")(answers.generate)
+app.command("link")(answers.link)
 app.command("quickstart")(quickstart.quickstart)
 app.command("stats")(documents.stats)
 app.command("doctor")(documents.doctor)

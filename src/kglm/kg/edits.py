@@ -33,6 +33,14 @@ class NewEntity(NamedTuple):
     id: str
     names: tuple[str, ...]
 
+    @classmethod
+    def parse(cls, text: str) -> NewEntity:
+        """An entity written as "ID=LABEL|ALIAS|…"."""
+        id, equals, names = text.partition("=")
+        if not equals:
+            raise GraphError(f"{text!r} has no name", remedy='write it like "Q_me=My Name|Me"')
+        return cls(id.strip(), tuple(names.split("|")))
+
 
 def plan(graph: KnowledgeGraph, edit: FactEdit | NewEntity) -> list[Change]:
     """The changes that carry out `edit` on the graph as it is; nothing is changed here."""

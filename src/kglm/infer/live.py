@@ -1,0 +1,233 @@
+"""A run that answers: completes, generates and links, and follows edits of its graph at once.
+
+model = kglm.load("RUN")
+model.complete("Barack Obama was born on").words[0].word
+model.edited(["Barack Obama | date of birth | 21 March 2013"]).complete("Barack Obama was born on")
+
+Nothing here changes a stored graph: an edited model is another model, on a fork, with the same weights.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from kglm.annotate.linker import Candidate, Linked, Linker, readings
+from kglm.errors import ConfigError, DataError
+from kglm.infer.generate import GenerateConfig, Spoken, generate
+from kglm.infer.next_word import NextWordConfig, NextWords, Reason, describe, next_words
+from kglm.infer.reading import Annotation, Reading, Span, read
+from kglm.kg.edits import FactEdit, NewEntity
+from kglm.kg.graph import KnowledgeGraph
+from kglm.kg.resolve import parse_fact
+from kglm.model.kglm import Kglm
+from kglm.text.document import START
+from kglm.text.tokenizer import tokenizer
+from kglm.train.run import Run
+
+Links = Literal["average", "best", "none"]
+"""What is done with names in a prompt of which it is not said whose they are: every likely way to link them is read,
+only the most likely, or they are plain words."""
+_PLACE = re.compile(r"(\d+)\s*:\s*(\d+)")
+
+
+@dataclass(frozen=True)
+class MentionFound:
+    """Words [start, end) of a prompt are taken for this entity, with this probability."""
+
+    start: int
+    end: int
+    id: str
+    label: str
+    p: float
+
+
+@dataclass(frozen=True)
+class WordFound:
+    """A word, its probability, and its reasons in the order of their weight."""
+
+    word: str
+    p: float
+    reasons: tuple[Reason, ...]
+
+
+@dataclass(frozen=True)
+class Completion:
+    """What may come next."""
+
+    prompt: tuple[str, ...]
+    words: tuple[WordFound, ...]
+    rest: dict[str, float]
+    """Probability that was not enumerated: of further new entities, and of further facts."""
+    mentions: tuple[MentionFound, ...]
+    graph: KnowledgeGraph
+    distribution: NextWords
+    """All of it."""
+
+    def why(self, reason: Reason) -> str:
+        """A reason for people."""
+        return describe(self.graph, reason)
+
+    def to_json(self, *, reasons: int = 5) -> dict[str, Any]:
+        """The names that programs rely on."""
+        return {
+            "prompt": list(self.prompt),
+            "words": [
+                {
+                    "word": found.word,
+                    "p": found.p,
+                    "reasons": [reason_json(self.graph, reason) for reason in found.reasons[:reasons]],
+                }
+                for found in self.words
+            ],
+            "rest": self.rest,
+            "mentions": [asdict(mention) for mention in self.mentions],
+        }
+
+
+def reason_json(graph: KnowledgeGraph, reason: Reason) -> dict[str, Any]:
+    """A reason as JSON, with ids and with names."""
+
+    def id(node: int) -> str | None:
+        return graph.id(node) if node >= 0 else None
+
+    return {
+        "p": reason.p,
+        "type": reason.type.name.lower(),
+        "parent": id(reason.parent),
+        "relation": graph.relation_id(reason.relation) if reason.relation >= 0 else None,
+        "entity": id(reason.entity),
+        "copied": reason.copied,
+        "text": describe(graph, reason),
+    }
+
+
+class Live:
+    """A trained KGLM on a graph. State is passed, not kept: two prompts know nothing of each other."""
+
+    def __init__(self, run: Run) -> None:
+        if not isinstance(run.model, Kglm):
+            raise ConfigError(f"is a {run.settings.model}", place=run.home, remedy="give a run of: kglm train kglm")
+        self.run = run
+        self.model: Kglm = run.model
+
+    @classmethod
+    def open(cls, run: str | Path, *, kg: str | Path | None = None) -> Live:
+        """Load a run, on its own graph or on another."""
+        return cls(Run.open(Path(run), kg=None if kg is None else Path(kg)))
+
+    @property
+    def graph(self) -> KnowledgeGraph:
+        return self.run.graph
+
+    @cached_property
+    def linker(self) -> Linker:
+        return Linker(self.graph, introductions=self.run.introductions)
+
+    def edited(self, edits: Sequence[str | FactEdit | NewEntity]) -> Live:
+        """The model on an edited fork of its graph; a text is a fact to be the only one of its head and relation."""
+        fork = self.graph.fork()
+        for edit in edits:
+            step = FactEdit("set", *parse_fact(fork, edit)) if isinstance(edit, str) else edit
+            fork.edit([step])
+        other = Live(self.run.on(fork))
+        if "linker" in self.__dict__ and not any(isinstance(edit, NewEntity) for edit in edits):
+            other.__dict__["linker"] = Linker(fork, self.linker.names, self.run.introductions)
+        return other
+
+    # Prompts
+
+    def words(self, prompt: str | Sequence[str]) -> list[str]:
+        """A prompt as words; one that is words already is taken as it is, without `@@START@@`."""
+        words = tokenizer().words(prompt) if isinstance(prompt, str) else list(prompt)
+        return words[1:] if words[:1] == [START] else words
+
+    def link(self, prompt: str | Sequence[str], known: Sequence[Span] = ()) -> list[Linked]:
+        """The names in a text, with whom they may be of."""
+        return self.linker.link(self.words(prompt), known)
+
+    def spans(self, words: Sequence[str], entities: Sequence[str | Span]) -> list[Span]:
+        """Mentions that are given: "0:2=Q76" by the places of words, "Barack Obama=Q76" by the words themselves."""
+        return [each if isinstance(each, Span) else self._span(words, each) for each in entities]
+
+    def _span(self, words: Sequence[str], text: str) -> Span:
+        where, equals, id = text.rpartition("=")
+        if not equals:
+            raise DataError(f"{text!r} names no entity", remedy='write it like "0:2=Q76" or "Barack Obama=Q76"')
+        node = self.graph.number(id.strip())
+        if match := _PLACE.fullmatch(where.strip()):
+            return Span(int(match[1]), int(match[2]), node)
+        name = tokenizer().words(where)
+        for start in range(len(words) - len(name) + 1):
+            if name and list(words[start : start + len(name)]) == name:
+                return Span(start, start + len(name), node)
+        raise DataError(f"{where!r} does not stand in the prompt", remedy="give words of it, or their places")
+
+    def read(
+        self, prompt: str | Sequence[str], entities: Sequence[str | Span] = (), *, links: Links = "average"
+    ) -> tuple[Reading, list[Linked]]:
+        """Read a prompt, and say who is mentioned in it."""
+        words = self.words(prompt)
+        known = self.spans(words, entities)
+        annotations: list[tuple[float, Annotation]] = [(1.0, known)]
+        linked = self.linker.link(words, known) if links != "none" else _certain(known)
+        if links != "none":
+            ways = readings(linked, most=1 if links == "best" else 8)
+            annotations = [(p, [Span(*span) for span in spans]) for p, spans in ways]
+        return read(self.run, self.model, [START, *words], _shifted(annotations)), linked
+
+    # Answers
+
+    def complete(
+        self,
+        prompt: str | Sequence[str],
+        entities: Sequence[str | Span] = (),
+        *,
+        edits: Sequence[str | FactEdit | NewEntity] = (),
+        top: int = 5,
+        links: Links = "average",
+        limits: NextWordConfig | None = None,
+    ) -> Completion:
+        """The distribution of the next word, its most probable words with their reasons."""
+        if edits:
+            return self.edited(edits).complete(prompt, entities, top=top, links=links, limits=limits)
+        reading, linked = self.read(prompt, entities, links=links)
+        found = next_words(reading, limits)
+        words = tuple(WordFound(word, p, tuple(found.reasons(word))) for word, p in found.top(top))
+        mentions = tuple(
+            MentionFound(start, end, self.graph.id(node), self.graph.label(node), p)
+            for start, end, candidates in linked
+            for node, p in candidates
+        )
+        return Completion(reading.surface[1:], words, found.rest, mentions, self.graph, found)
+
+    def generate(
+        self,
+        prompt: str | Sequence[str] = "",
+        entities: Sequence[str | Span] = (),
+        *,
+        config: GenerateConfig | None = None,
+        links: Links = "best",
+    ) -> Iterator[Spoken]:
+        """Words one by one, each with its reason."""
+        reading, _ = self.read(prompt, entities, links=links)
+        for spoken, _ in generate(reading, config or GenerateConfig()):
+            yield spoken
+
+
+def _certain(spans: Sequence[Span]) -> list[Linked]:
+    return [Linked(start, end, (Candidate(node, 1.0),)) for start, end, node in spans]
+
+
+def _shifted(annotations: Sequence[tuple[float, Annotation]]) -> list[tuple[float, Annotation]]:
+    """Places after `@@START@@`."""
+    return [(p, [Span(start + 1, end + 1, node) for start, end, node in spans]) for p, spans in annotations]
+
+
+def load(run: str | Path, *, kg: str | Path | None = None) -> Live:
+    """A trained run, ready to answer."""
+    return Live.open(run, kg=kg)
