@@ -11,7 +11,7 @@ Legend: N candidates of one mention, F features.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -77,13 +77,19 @@ class Linker:
         for place in range(len(known), len(spans)):
             start, end, nodes = spans[place]
             near = set[int]().union(*(each for other, each in others.items() if other != place))
-            score_N = self.features(words, start, end, nodes, near) @ self._weight_F
-            p_N = np.exp(score_N - score_N.max())
-            p_N /= p_N.sum()
+            p_N = self.probabilities(words, start, end, nodes, near)
             order = np.argsort(-p_N, kind="stable")
             candidates = tuple(Candidate(nodes[n], float(p_N[n])) for n in order.tolist())
             found.append(Linked(start, end, candidates))
         return sorted(found)
+
+    def probabilities(
+        self, words: Sequence[str], start: int, end: int, nodes: Sequence[int], near: Collection[int] = ()
+    ) -> Floats:
+        """How probable each of these entities is to be the one that words [start, end) name."""
+        score_N = self.features(words, start, end, nodes, set(near)) @ self._weight_F
+        p_N = np.exp(score_N - score_N.max())
+        return np.asarray(p_N / p_N.sum())
 
     def mentions(
         self, words: Sequence[str], known: Sequence[tuple[int, int, int]] = ()

@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 from kglm import __version__
-from kglm.cli import answers, documents, evaluation, graph, quickstart, training
+from kglm.cli import answers, documents, evaluation, graph, quickstart, tables, training
 from kglm.cli.embed import embed
 from kglm.errors import KglmError
 
@@ -30,6 +30,7 @@ app = typer.Typer(
 )
 app.add_typer(graph.app, name="kg")
 graph.app.command("embed")(embed)
+app.add_typer(tables.app, name="table")
 app.command("train")(training.train)
 app.command("evaluate")(evaluation.evaluate)
 app.command("complete")(answers.complete)

@@ -31,6 +31,12 @@ class AwdLstm(ChunkModel):
         self.encoder = replace(config, output=config.embedding).build(vocabulary_size, generator=generator)
         self.word_bias_V = nn.Parameter(torch.zeros(vocabulary_size))
 
+    def next_words(self, words_BT: Tensor) -> Tensor:
+        """log p of every word after each position (B × T × V)."""
+        h_BTH = self.encoder(words_BT).h_BTD
+        logits_BTV = torch.nn.functional.linear(h_BTH, self.encoder.embedding.weight, self.word_bias_V)
+        return logits_BTV.log_softmax(-1)
+
     def forward(self, chunk: Chunk, state: State | None = None, *, generator: Generator | None = None) -> Scores:
         output = self.encoder(chunk.words_BT, state, generator=generator, reset_B=chunk.reset_B, share=chunk.share)
         at_P = chunk.real_BT.flatten().nonzero()[:, 0]

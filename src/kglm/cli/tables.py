@@ -1,0 +1,64 @@
+"""`kglm table`: the tables of the paper, every row from the same data."""
+
+from __future__ import annotations
+
+import json as json_module
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from kglm.cli.output import Json, print_json, print_table
+from kglm.errors import ConfigError
+
+app = typer.Typer(help="The tables of the paper.", no_args_is_help=True)
+
+
+@app.callback()
+def tables() -> None:
+    """The tables of the paper, every row from the same data."""
+
+
+@app.command()
+def completion(
+    prompts: Annotated[Path, typer.Argument(metavar="PROMPTS.jsonl", help="Sentences that lack their last part.")],
+    run: Annotated[list[Path], typer.Option("--run", metavar="RUN", help="A trained model; may be given again.")],
+    kg: Annotated[Path | None, typer.Option("--kg", metavar="KG", help="Another graph.")] = None,
+    mode: Annotated[list[str] | None, typer.Option("--mode", help="oracle, linked, shortlist, plain.")] = None,
+    scorer: Annotated[str, typer.Option("--scorer", help="Which scorer the table shows; JSON has all.")] = "strict",
+    rows: Annotated[Path | None, typer.Option("--rows", metavar="FILE", help="One JSON line a prompt.")] = None,
+    json: Json = False,
+) -> None:
+    """Fact completion: how often the right word comes first, or among the first five."""
+    from kglm.evaluate.completion import complete_all, table
+    from kglm.evaluate.prompts import SCORERS, read_prompts
+    from kglm.files import atomic_file
+    from kglm.train.run import Run
+
+    if scorer not in SCORERS:
+        raise ConfigError(f"there is no scorer {scorer!r}", remedy=f"use one of {', '.join(SCORERS)}")
+    asked = read_prompts(prompts)
+    found = [row for path in run for row in complete_all(path.name, Run.open(path, kg=kg), asked, mode or ())]  # type: ignore[arg-type]
+    if rows is not None:
+        with atomic_file(rows) as stream:
+            for row in found:
+                stream.write((json_module.dumps(row.to_json(), ensure_ascii=False) + "\n").encode())
+    cells = table(found)
+    if json:
+        print_json({"rows": cells})
+        return
+    shown = [cell for cell in cells if cell["scorer"] == scorer]
+    relations = list(dict.fromkeys(cell["relation"] for cell in shown))
+    lines = []
+    for model, how in dict.fromkeys((cell["model"], cell["mode"]) for cell in shown):
+        ours = {cell["relation"]: cell for cell in shown if (cell["model"], cell["mode"]) == (model, how)}
+        share = ours["average"]["from_fact"]
+        lines.append(
+            (model, how, *(_pair(ours[relation]) for relation in relations), "" if share is None else f"{share:.0f}")
+        )
+    columns = ("model", "mode", *relations, "from the fact")
+    print_table(f"{len(asked)} prompts, {scorer}, @1 / @5 in %", columns, lines, right=range(2, len(columns)))
+
+
+def _pair(cell: dict[str, Any]) -> str:
+    return f"{cell['at1']:.1f} / {cell['at5']:.1f}"
