@@ -206,8 +206,10 @@ def entity_bias(toy: Toy, node: int, own: set[int]) -> float:
     return bias + (float(latent.frequency[frequency_bucket(max(count, 0))]) if config.frequency_bias else 0.0)
 
 
-def path_probability(toy: Toy, h_p: Tensor, h_r: Tensor, last: dict[int, int], t: int, step: Step) -> float:
-    """π(p) π(r | p) / n_{p,r}; `last` holds the candidates and when they were last mentioned."""
+def path_probability(
+    toy: Toy, h_x: Tensor, h_p: Tensor, h_r: Tensor, last: dict[int, int], t: int, step: Step
+) -> float:
+    """π(p) π(r | p) π(e | p, r); `last` holds the candidates and when they were last mentioned."""
     latent, config, graph = toy.model.latent, toy.model.config.latent, toy.graph
     order = list(last)
     window = toy.encoder.parent_window
@@ -226,7 +228,17 @@ def path_probability(toy: Toy, h_p: Tensor, h_r: Tensor, last: dict[int, int], t
     reached = [tail for r, tail in zip(relations.tolist(), tails.tolist(), strict=True) if r == step.relation]
     if step.node not in reached:
         return 0.0
-    return scores[step.parent] / sum(scores.values()) * weights[step.relation] / sum(weights.values()) / len(reached)
+    share = tail_share(toy, h_x, step.node, reached)
+    return scores[step.parent] / sum(scores.values()) * weights[step.relation] / sum(weights.values()) * share
+
+
+def tail_share(toy: Toy, h_x: Tensor, node: int, reached: list[int]) -> float:
+    """π(e | p, r)."""
+    latent = toy.model.latent
+    if not toy.model.config.latent.tail_scores:
+        return 1 / len(reached)
+    masses = {e: math.exp(float(latent.entity_vectors(torch.tensor(e)) @ (h_x @ latent.tail_HD))) for e in reached}
+    return masses[node] / sum(masses.values())
 
 
 def enumerate_log_joint(toy: Toy, steps: list[Step], *, counted: bool = False) -> float:
@@ -252,7 +264,7 @@ def enumerate_log_joint(toy: Toy, steps: list[Step], *, counted: bool = False) -
                 chosen = model.latent.real_E.tolist().index(step.node)
                 total += math.log((1 - share) * float(logits.softmax(0)[chosen]) + share / len(logits))
             elif step.type == Type.RELATED:
-                probability = path_probability(toy, h_p, h_r, last, t, step)
+                probability = path_probability(toy, h_x, h_p, h_r, last, t, step)
                 total += math.log(probability) if probability else -math.inf
             before = tuple(running) if step.type == Type.CONTINUE else ()
             total += math.log(word_probability(toy, h_x, step.node, step.word, before) or 1e-300)

@@ -17,7 +17,8 @@ import numpy as np
 
 from kglm.annotate.names import NameIndex
 from kglm.infer.histories import Cast
-from kglm.infer.tables import LatentTables, Said, Text, WordTable
+from kglm.infer.tables import LatentTables, Text
+from kglm.infer.words import Said, WordTable
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.literals import is_literal
 from kglm.model.aliases import AliasTable

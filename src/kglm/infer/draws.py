@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kglm.infer.histories import Histories
-from kglm.infer.tables import Floats, Ints, LatentTables
+from kglm.infer.tables import Fan, Floats, Ints, LatentTables
 
 
 def draw_columns(mass_KJ: Floats, uniform_K: Floats) -> Ints:
@@ -27,7 +27,10 @@ def draw_related(t: int, histories: Histories, tables: LatentTables, uniform_3K:
         fan = cast.fan(slot)
         mass = np.exp(tables.relations(t, fan.relation) - log_z_C[slot])
         [r] = draw_columns(mass[None], uniform_3K[1, k : k + 1])
-        found[k] = fan.tail[fan.first[r] + min(int(uniform_3K[2, k] * fan.size[r]), fan.size[r] - 1)]
+        tails = slice(fan.first[r], fan.first[r] + fan.size[r])
+        one = Fan(fan.relation[r : r + 1], np.zeros(1, np.int64), fan.size[r : r + 1], fan.tail[tails])
+        [place] = draw_columns(tables.tail_shares(t, one)[None], uniform_3K[2, k : k + 1])
+        found[k] = one.tail[place]
     return found
 
 

@@ -6,7 +6,7 @@ follows, so these are summed out at once. A step is one of
 
     none              x_t is no mention
     continue          x_t goes on with the running mention
-    start of e        p(new) p(e | new) + p(related) Σ_{p, r} π(p) π(r | p) / n_{p,r}
+    start of e        p(new) p(e | new) + p(related) Σ_{p, r} π(p) π(r | p) π(e | p, r)
 
 Legend: T targets, K histories, C slots: the entities that some history has mentioned; N entities that may start.
 """
@@ -15,12 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
-from kglm.infer.tables import Bools, Floats, Ints, LatentTables, Text
-from kglm.kg.arrays import IntArray, run_starts
+from kglm.infer.tables import Bools, Fan, Floats, Ints, LatentTables, Text
+from kglm.kg.arrays import run_starts
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.literals import is_literal
 from kglm.model.aliases import AliasTable
@@ -28,15 +27,6 @@ from kglm.model.annotation import DISTANCES, Type, type_feature
 
 NONE, CONTINUE, FIRST = 0, 1, 2
 """Columns of a table of steps: none, continue, then one for each entity that may start."""
-
-
-class Fan(NamedTuple):
-    """The facts of an entity by relation: the i-th has `size[i]` tails, from `first[i]` on."""
-
-    relation: IntArray
-    first: Ints
-    size: Ints
-    tail: IntArray
 
 
 class Cast:
@@ -221,7 +211,9 @@ class Histories:
         slot_W, relation_W, tails_W = np.concatenate(list(found.values())).T
         column_W = np.repeat(np.arange(len(columns)), [len(ways) for ways in found.values()])
         log_z_C = tables.relations_log_z(t, self.cast.node_C)
-        mass_W = np.exp(tables.relations(t, relation_W) - log_z_C[slot_W]) / tails_W
+        tail_W = np.asarray(nodes, np.int64)[np.array(columns)[column_W]]
+        share_W = tables.tail_share(t, tail_W, self.cast.node_C[slot_W], relation_W, tails_W)
+        mass_W = np.exp(tables.relations(t, relation_W) - log_z_C[slot_W]) * share_W
         size = len(self.cast) * len(columns)
         reach_CN = np.bincount(slot_W * len(columns) + column_W, mass_W, size).reshape(len(self.cast), len(columns))
         with np.errstate(divide="ignore"):

@@ -181,11 +181,11 @@ class _Enumeration:
         slots, relations, tails, masses = [], [], [], []
         for slot in np.flatnonzero(mass_C).tolist():
             fan = cast.fan(slot)
-            mass = mass_C[slot] * np.exp(self._tables.relations(t, fan.relation) - log_z_C[slot]) / fan.size
+            mass = mass_C[slot] * np.exp(self._tables.relations(t, fan.relation) - log_z_C[slot])
             slots.append(np.full(len(fan.tail), slot))
             relations.append(np.repeat(fan.relation, fan.size))
             tails.append(fan.tail)
-            masses.append(np.repeat(mass, fan.size))
+            masses.append(np.repeat(mass, fan.size) * self._tables.tail_shares(t, fan))
         slot_P, relation_P = np.concatenate(slots), np.concatenate(relations)
         tail_P, mass_P = np.concatenate(tails), np.concatenate(masses)
         distinct, which_P = np.unique(tail_P, return_inverse=True)

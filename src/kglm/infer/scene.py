@@ -14,7 +14,8 @@ import torch
 
 from kglm.errors import KglmError
 from kglm.infer.histories import CONTINUE, FIRST, NONE, Cast, Histories
-from kglm.infer.tables import Floats, LatentTables, Said, Text, WordTable, hidden_states
+from kglm.infer.tables import Floats, LatentTables, Text, hidden_states
+from kglm.infer.words import Said, WordTable
 from kglm.kg.graph import KnowledgeGraph
 from kglm.model.aliases import AliasTable
 from kglm.model.annotation import AnnotationEncoder, Type, type_feature

@@ -1,17 +1,17 @@
 """The numbers of one text under one model, computed once however many histories are weighed against it.
 
 The encoder reads words only, so its hidden states, and all that follows from them at a position, do not depend on the
-facts behind the text: scores of types and relations at every position, of a parent when it is first mentioned, of a
-word given an entity when some history first asks for it.
+facts behind the text: scores of types and relations at every position, of a parent when it is first mentioned, of the
+tails of a relation when some history first asks for one.
 
-Legend: T targets of the text, C types, R relation indices, K histories, E real entities, N nodes asked for, P pairs of
-position and entity, S samples, J alias slots.
+Legend: T targets of the text, C types or slots, R relation indices, K histories, E real entities, N nodes asked for, G
+groups of entities, W single facts, P all facts of a parent.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -20,14 +20,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from kglm.kg.arrays import IntArray
 from kglm.kg.graph import KnowledgeGraph
-from kglm.model.aliases import AliasTable
 from kglm.model.annotation import Type
-from kglm.model.chunk import FIRST, FURTHER
-from kglm.model.kglm import Kglm
+from kglm.model.chunk import MAX_SCORED_TAILS
 from kglm.model.parts import LatentModel
-from kglm.model.softmax import linear_log_prob
-from kglm.text.vocabulary import UNKNOWN_INDEX
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -40,8 +37,6 @@ TINY = 1e-250
 """Sums that are smaller may have lost something."""
 CHUNK = 500
 """Words that are encoded in one go."""
-AT_ONCE = 4096
-"""Words of entities that are scored in one go."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +69,15 @@ def hidden_states(model: LatentModel, text: Text, *, ahead: int | None = None) -
 
 def array(tensor: Tensor) -> Floats:
     return tensor.detach().cpu().double().numpy()
+
+
+class Fan(NamedTuple):
+    """The facts of an entity by relation: the i-th has `size[i]` tails, from `first[i]` on."""
+
+    relation: IntArray
+    first: Ints
+    size: Ints
+    tail: IntArray
 
 
 class LatentTables:
@@ -112,6 +116,8 @@ class LatentTables:
         self._place, self._node = latent.place_N.cpu().numpy(), latent.real_E.cpu().numpy()
         groups = -(-len(self._node) // GROUP)
         self._new_log_z_T, self._new_share_TG = np.full(len(self), np.nan), np.empty((len(self), groups))
+        self._tail_TD = array(h_x_TH @ latent.tail_HD) * self._scale if config.tail_scores else None
+        self._fan_log_z = _ByNode(self._fan_sums)
         self._parent = _ByNode(self._parent_scores)
         self._relation_log_z = _ByNode(self._relation_sums)
 
@@ -216,6 +222,44 @@ class LatentTables:
         """v_r · h_r of relations at a position."""
         return np.asarray(self._relation_TR[t - self._first, relation_N])
 
+    # Tails
+
+    def tail_shares(self, t: int, fan: Fan) -> Floats:
+        """π(e | p, r) of every fact of a parent, in the order of `fan.tail`."""
+        share_P = np.repeat(1 / fan.size, fan.size)
+        if self._tail_TD is None:
+            return share_P
+        scored = (fan.size > 1) & (fan.size <= MAX_SCORED_TAILS)
+        for first, size in zip(fan.first[scored].tolist(), fan.size[scored].tolist(), strict=True):
+            score = self._vectors(fan.tail[first : first + size]) @ self._tail_TD[t - self._first]
+            mass = np.exp(score - score.max())
+            share_P[first : first + size] = mass / mass.sum()
+        return share_P
+
+    def tail_share(self, t: int, tail_W: Ints, parent_W: Ints, relation_W: Ints, size_W: Ints) -> Floats:
+        """π(e | p, r) of single facts; `size_W` is how many tails their relations have."""
+        share_W = 1 / size_W
+        scored = np.flatnonzero((size_W > 1) & (size_W <= MAX_SCORED_TAILS))
+        if self._tail_TD is not None and len(scored):
+            key_W = parent_W[scored] * self._graph.relation_count + relation_W[scored]
+            log_z_W = self._fan_log_z.at(t - self._first, key_W)
+            score_W = self._vectors(tail_W[scored]) @ self._tail_TD[t - self._first]
+            share_W[scored] = np.exp(score_W - log_z_W)
+        return share_W
+
+    def _vectors(self, node_N: npt.NDArray[np.integer]) -> Floats:
+        return array(self._latent.entity_vectors(torch.from_numpy(node_N.astype(np.int64))))
+
+    def _fan_sums(self, key_C: Ints) -> Floats:
+        assert self._tail_TD is not None
+        log_z_CT = np.empty((len(key_C), len(self)))
+        for row, key in enumerate(key_C.tolist()):
+            tails = self._graph.tails(*divmod(key, self._graph.relation_count))
+            score_NT = self._vectors(tails) @ self._tail_TD.T
+            highest_T = score_NT.max(0)
+            log_z_CT[row] = highest_T + np.log(np.exp(score_NT - highest_T).sum(0))
+        return log_z_CT
+
     def _parent_scores(self, node_C: Ints) -> Floats:
         with torch.no_grad():
             vector_CD = self._latent.entity_vectors(torch.from_numpy(node_C).to(self._h_p_TD.device))
@@ -272,82 +316,3 @@ class _ByNode:
             self._rows_CT[used : used + len(missing)] = fresh_CT
             self._row.update(zip(missing, range(used, used + len(missing)), strict=True))
         return np.array([self._row[node] for node in nodes], np.int64)
-
-
-class Said(NamedTuple):
-    """Target t as a word of an entity, in a mention that began at target `begun`."""
-
-    t: int
-    node: int
-    begun: int
-
-
-class WordTable:
-    """log p(x_t | entity), each word scored once however many histories ask for it."""
-
-    def __init__(self, model: Kglm, h_TD: Tensor, text: Text, aliases: AliasTable) -> None:
-        self._model = model
-        self._text = text
-        self._aliases = aliases
-        self._h_x_TH = h_TD[:, : model.sizes[0]]
-        self._target_T = torch.from_numpy(text.words_N[1:]).to(h_TD.device)
-        weight_VH = model.encoder.embedding.weight
-        self.plain_T = array(linear_log_prob(self._h_x_TH, weight_VH, model.word_bias_V, self._target_T))
-        """log p(x_t | no entity)."""
-        self.unknown_T = text.words_N[1:] == UNKNOWN_INDEX
-        self._known: dict[Said, tuple[float, bool]] = {}
-
-    def __len__(self) -> int:
-        """How many words of entities have been scored."""
-        return len(self._known)
-
-    def prepare(self, wanted: Iterable[Said]) -> None:
-        """Score what is not known yet, many at a time."""
-        missing = [said for said in dict.fromkeys(wanted) if said not in self._known]
-        missing.sort(key=lambda said: said.node)  # aliases are encoded once for all that is scored in one go
-        with torch.no_grad():
-            for start in range(0, len(missing), AT_ONCE):
-                self._score(missing[start : start + AT_ONCE])
-
-    def log_p(self, wanted: Sequence[Said]) -> tuple[Floats, Bools]:
-        """log p(x_t | entity), and whether it is paid for as the unknown word."""
-        self.prepare(wanted)
-        values = [self._known[said] for said in wanted]
-        return np.array([p for p, _ in values], np.float64), np.array([unknown for _, unknown in values], np.bool_)
-
-    def of(self, node_TS: Ints, begun_TS: Ints) -> tuple[Floats, Bools]:
-        """log p(x_t | entity) for annotations of the whole text, and whether it is paid for as the unknown word.
-
-        A node of -1 is no entity.
-        """
-        log_p_TS = np.repeat(self.plain_T[:, None], node_TS.shape[1], 1)
-        unknown_TS = np.repeat(self.unknown_T[:, None], node_TS.shape[1], 1)
-        t_P, s_P = np.nonzero(node_TS >= 0)
-        if len(t_P):
-            columns = (t_P.tolist(), node_TS[t_P, s_P].tolist(), begun_TS[t_P, s_P].tolist())
-            log_p_TS[t_P, s_P], unknown_TS[t_P, s_P] = self.log_p([Said(*each) for each in zip(*columns, strict=True)])
-        return log_p_TS, unknown_TS
-
-    def _score(self, wanted: list[Said]) -> None:
-        nodes = {node: place for place, node in enumerate(dict.fromkeys(said.node for said in wanted))}
-        device = self._h_x_TH.device
-        t_P = torch.tensor([said.t for said in wanted], device=device)
-        place_P = torch.tensor([nodes[said.node] for said in wanted], device=device)
-        alias_UAL = torch.from_numpy(np.stack([self._aliases[node].words_AL for node in nodes])).to(device)
-        match_PJ = torch.zeros(len(wanted), self._aliases.slots, dtype=torch.bool)
-        order_PJ = torch.zeros(match_PJ.shape, dtype=torch.int64)
-        for row, (t, node, begun) in enumerate(wanted):
-            aliases = self._aliases[node]
-            match_PJ[row, aliases.matches(self._text.target(t))] = True
-            order_PJ[row, aliases.next_slots(self._text.surface[begun + 1 : t + 1])] = FIRST if begun == t else FURTHER
-        scores = self._model.entity_words(
-            self._h_x_TH[t_P],
-            place_P,
-            torch.tensor(list(nodes), device=device),
-            alias_UAL,
-            self._target_T[t_P],
-            match_PJ.to(device),
-            order_PJ.to(device),
-        )
-        values = zip(array(scores.log_p_S).tolist(), scores.unknown_S.tolist(), strict=True)
-        self._known.update(zip(wanted, values, strict=True))

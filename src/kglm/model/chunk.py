@@ -2,8 +2,8 @@
 
 Legend: B rows, T targets a row, F = B·T flat positions (row · T + t), S words inside mentions, U distinct entities,
 A aliases of L words, J = A·L alias slots, M mention starts, K candidate parents (padded), W ways (paths), G groups: the
-distinct (start, parent) pairs of the ways, Q members: the distinct relations of each group's parent, end to end; O
-introductions of entities by the document itself.
+distinct (start, parent) pairs of the ways, Q members: the distinct relations of each group's parent, end to end; Y
+tails that a way's entity competes with, end to end; O introductions of entities by the document itself.
 
 Documents are cut into contiguous chunks; what the annotation needs of the past (which entities were mentioned, when) is
 in the encoded document, so a chunk can start anywhere. Only the recurrent state has to be carried.
@@ -28,6 +28,8 @@ from kglm.model.encoder import Share
 from kglm.text.vocabulary import PADDING_INDEX
 
 BUCKETS = len(DISTANCES) + 1
+MAX_SCORED_TAILS = 64
+"""Among more tails of one relation each is as likely as the other."""
 FIRST, FURTHER = 1, 2
 """Of a slot that comes next in its alias: at the first word of a mention, and at a further one."""
 
@@ -81,6 +83,10 @@ class Chunk:
     way_relation_W: Tensor
     way_log_tails_W: Tensor
     way_listed_W: Tensor
+    tail_way_Y: Tensor
+    """For ways by a relation with several tails, but not too many: all of these,"""
+    tail_node_Y: Tensor
+    """one after the other."""
     group_start_G: Tensor
     group_parent_G: Tensor
     """Column K of the group's parent."""
@@ -176,6 +182,10 @@ class ChunkBuilder:
         relation = self._graph.edges(node).relation  # in order
         return relation[run_starts(relation)].astype(np.int64)
 
+    def tails_of(self, node: int, relation: int) -> Ints:
+        """The tails of a node's relation."""
+        return self._graph.tails(node, relation).astype(np.int64)
+
     def without_own(self, document: EncodedDocument) -> list[tuple[int, int]]:
         """(node, frequency) of what a training document introduces and would be rarer without it, by buckets."""
         if not document.counted:
@@ -244,6 +254,7 @@ class _Starts:
         groups: dict[tuple[int, int], int] = {}
         members: list[Ints] = []
         own: list[tuple[int, int, int]] = []
+        tails: list[tuple[int, Ints]] = []
         past = _Past()
         own_of: dict[int, list[tuple[int, int]]] = {}
         for m, (_, document, start) in enumerate(self._rows):
@@ -257,6 +268,9 @@ class _Starts:
                 group = groups.setdefault((m, path.parent), len(groups))
                 if group == len(members):
                     members.append(self._builder.relations_of(document.entities[path.parent]))
+                if 1 < path.tails <= MAX_SCORED_TAILS:
+                    parent = document.entities[path.parent]
+                    tails.append((len(ways), self._builder.tails_of(parent, path.relation)))
                 ways.append((group, path.relation, float(np.log(path.tails)), path.listed))
             if id(document) not in own_of:
                 own_of[id(document)] = self._builder.without_own(document)
@@ -273,6 +287,8 @@ class _Starts:
             "way_relation_W": _longs(columns[1]),
             "way_log_tails_W": torch.tensor(columns[2], dtype=torch.float64),
             "way_listed_W": torch.tensor(columns[3], dtype=torch.bool),
+            "tail_way_Y": _longs([way for way, nodes in tails for _ in range(len(nodes))]),
+            "tail_node_Y": torch.from_numpy(np.concatenate([np.zeros(0, np.int64), *(nodes for _, nodes in tails)])),
             "group_start_G": _longs([m for m, _ in groups]),
             "group_parent_G": _longs([parent for _, parent in groups]),
             "member_group_Q": torch.repeat_interleave(_longs([len(relations) for relations in members])),

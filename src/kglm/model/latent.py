@@ -12,11 +12,12 @@ With h = [h_x ; h_p ; h_r]:
     relation    softmax over the distinct relations of p of v_r · h_r
     tail        uniform over the n_{p,r} tails
 
-    P(e | related) = Σ_{(p, r, e)} π(p) π(r | p) / n_{p,r}
+    P(e | related) = Σ_{(p, r, e)} π(p) π(r | p) π(e | p, r),    π(e | p, r) = 1 / n_{p,r}
 
 What the paper does not have: b_e is learned for each entity, and for each log-bucket of the number of training
 documents that introduce e, the document at hand not counted (or every entity of training would look frequent); v_r sees
-the relation's name, v_r = v_r' + P mean(words of r), with another P for reverse relations.
+the relation's name, v_r = v_r' + P mean(words of r), with another P for reverse relations; and among up to
+`MAX_SCORED_TAILS` tails, π(e | p, r) is a softmax of v_e · Q h_x ("in the state of" wants the state, not the county).
 """
 
 from __future__ import annotations
@@ -62,6 +63,8 @@ class LatentConfig:
     """Learn how the score of a new entity rises with the number of other documents that introduce it."""
     relation_text: bool = True
     """Let v_r see the words of the relation's name."""
+    tail_scores: bool = True
+    """Choose among several tails of a relation by the text; otherwise each is as likely."""
     alias_order: bool = True
     """Learn how much more likely the next word of a name is copied: the first at the start of a mention, and so on."""
     train_relations: bool = True
@@ -81,6 +84,7 @@ PAPER = LatentConfig(
     entity_bias=False,
     frequency_bias=False,
     relation_text=False,
+    tail_scores=False,
     alias_order=False,
     train_relations=False,
 )
@@ -144,6 +148,7 @@ class Latent(nn.Module):
         relation_RD = entities.relation_RD
         self.relation_RD = nn.Parameter(relation_RD.clone(), requires_grad=config.train_relations)
         self.text_2HD = nn.Parameter(torch.zeros(2, hidden, relation_RD.shape[1]), requires_grad=config.relation_text)
+        self.tail_HD = nn.Parameter(torch.zeros(hidden, relation_RD.shape[1]), requires_grad=config.tail_scores)
         self.frequency = nn.Parameter(torch.zeros(BUCKETS + 1), requires_grad=config.frequency_bias)
         self.type_feature = nn.Parameter(torch.zeros(FEATURES, len(Type)), requires_grad=config.type_features)
         self.recency = nn.Parameter(torch.zeros(BUCKETS), requires_grad=config.recency_bias)
@@ -263,8 +268,21 @@ class Latent(nn.Module):
             scores = scores + self.subject * subject_MK
         return scores.masked_fill(parent_MK < 0, -math.inf).log_softmax(-1)
 
-    def ways(self, h_p_MD: Tensor, h_r_MD: Tensor, chunk: Chunk, tables: Tables) -> Ways:
-        """Sum π(p) π(r | p) / n_{p,r} over the ways to each start's entity: all of them, or those that are listed."""
+    def tail_log_probs(self, h_x_MH: Tensor, chunk: Chunk) -> Tensor:
+        """log π(e | p, r) of each way."""
+        log_p_W = -chunk.way_log_tails_W.to(h_x_MH.dtype)
+        if not self.config.tail_scores or not len(chunk.tail_way_Y):
+            return log_p_W
+        start_W = chunk.group_start_G[chunk.way_group_W]
+        query_MD = h_x_MH @ self.tail_HD
+        score_Y = (query_MD[start_W[chunk.tail_way_Y]] * self.entity_vectors(chunk.tail_node_Y)).sum(-1)
+        log_z_W = segment_logsumexp(score_Y, chunk.tail_way_Y, len(start_W))
+        scored = torch.unique(chunk.tail_way_Y)
+        own_M = (query_MD * self.entity_vectors(chunk.start_node_M)).sum(-1)
+        return log_p_W.index_copy(0, scored, own_M[start_W[scored]] - log_z_W[scored])
+
+    def ways(self, h_x_MH: Tensor, h_p_MD: Tensor, h_r_MD: Tensor, chunk: Chunk, tables: Tables) -> Ways:
+        """Sum π(p) π(r | p) π(e | p, r) over the ways to each start's entity: all, or those that are listed."""
         count = len(chunk.start_position_M)
         if not len(chunk.way_group_W):
             none_M = h_p_MD.new_full((count,), -math.inf)
@@ -282,7 +300,7 @@ class Latent(nn.Module):
         log_parent_G = log_parent[row_G, chunk.group_parent_G]
         group_W = chunk.way_group_W
         relation_W = score_MR[row_G[group_W], chunk.way_relation_W] - log_z_G[group_W]
-        relation_W = relation_W - chunk.way_log_tails_W.to(relation_W.dtype)
+        relation_W = relation_W + self.tail_log_probs(h_x_MH, chunk)
         if self.config.marginal == "annotated":
             relation_W = relation_W.masked_fill(~chunk.way_listed_W, -math.inf)
         way_W = log_parent_G[group_W] + relation_W
@@ -305,7 +323,7 @@ class Latent(nn.Module):
         # where the annotation has a type that is not legal here, what is paid for is that a mention begins
         type_F = type_F.index_copy(0, at_M, torch.where(type_F[at_M] > -math.inf, type_F[at_M], log_start_M))
         h_p_MD, h_r_MD = h_p_FD[at_M], h_r_FD[at_M]
-        reached_M, parent_M = self.ways(h_p_MD, h_r_MD, chunk, tables)
+        reached_M, parent_M = self.ways(h_x_FH[at_M], h_p_MD, h_r_MD, chunk, tables)
         is_new_M = chunk.start_type_M == Type.NEW
         both = self.config.marginal == "entity"
         new_M = self.new_log_prob(h_p_MD + h_r_MD, chunk, torch.ones_like(is_new_M) if both else is_new_M, tables)

@@ -1,0 +1,102 @@
+"""Words of one text, given the entities they may speak of: each scored once however many histories ask for it.
+
+Legend: T targets of the text, S samples, P words of entities that are scored in one go, J alias slots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from kglm.infer.tables import Bools, Floats, Ints, Text, array
+from kglm.model.aliases import AliasTable
+from kglm.model.chunk import FIRST, FURTHER
+from kglm.model.kglm import Kglm
+from kglm.model.softmax import linear_log_prob
+from kglm.text.vocabulary import UNKNOWN_INDEX
+
+AT_ONCE = 4096
+"""Words of entities that are scored in one go."""
+
+
+class Said(NamedTuple):
+    """Target t as a word of an entity, in a mention that began at target `begun`."""
+
+    t: int
+    node: int
+    begun: int
+
+
+class WordTable:
+    """log p(x_t | entity), each word scored once however many histories ask for it."""
+
+    def __init__(self, model: Kglm, h_TD: Tensor, text: Text, aliases: AliasTable) -> None:
+        self._model = model
+        self._text = text
+        self._aliases = aliases
+        self._h_x_TH = h_TD[:, : model.sizes[0]]
+        self._target_T = torch.from_numpy(text.words_N[1:]).to(h_TD.device)
+        weight_VH = model.encoder.embedding.weight
+        self.plain_T = array(linear_log_prob(self._h_x_TH, weight_VH, model.word_bias_V, self._target_T))
+        """log p(x_t | no entity)."""
+        self.unknown_T = text.words_N[1:] == UNKNOWN_INDEX
+        self._known: dict[Said, tuple[float, bool]] = {}
+
+    def __len__(self) -> int:
+        """How many words of entities have been scored."""
+        return len(self._known)
+
+    def prepare(self, wanted: Iterable[Said]) -> None:
+        """Score what is not known yet, many at a time."""
+        missing = [said for said in dict.fromkeys(wanted) if said not in self._known]
+        missing.sort(key=lambda said: said.node)  # aliases are encoded once for all that is scored in one go
+        with torch.no_grad():
+            for start in range(0, len(missing), AT_ONCE):
+                self._score(missing[start : start + AT_ONCE])
+
+    def log_p(self, wanted: Sequence[Said]) -> tuple[Floats, Bools]:
+        """log p(x_t | entity), and whether it is paid for as the unknown word."""
+        self.prepare(wanted)
+        values = [self._known[said] for said in wanted]
+        return np.array([p for p, _ in values], np.float64), np.array([unknown for _, unknown in values], np.bool_)
+
+    def of(self, node_TS: Ints, begun_TS: Ints) -> tuple[Floats, Bools]:
+        """log p(x_t | entity) for annotations of the whole text, and whether it is paid for as the unknown word.
+
+        A node of -1 is no entity.
+        """
+        log_p_TS = np.repeat(self.plain_T[:, None], node_TS.shape[1], 1)
+        unknown_TS = np.repeat(self.unknown_T[:, None], node_TS.shape[1], 1)
+        t_P, s_P = np.nonzero(node_TS >= 0)
+        if len(t_P):
+            columns = (t_P.tolist(), node_TS[t_P, s_P].tolist(), begun_TS[t_P, s_P].tolist())
+            log_p_TS[t_P, s_P], unknown_TS[t_P, s_P] = self.log_p([Said(*each) for each in zip(*columns, strict=True)])
+        return log_p_TS, unknown_TS
+
+    def _score(self, wanted: list[Said]) -> None:
+        nodes = {node: place for place, node in enumerate(dict.fromkeys(said.node for said in wanted))}
+        device = self._h_x_TH.device
+        t_P = torch.tensor([said.t for said in wanted], device=device)
+        place_P = torch.tensor([nodes[said.node] for said in wanted], device=device)
+        alias_UAL = torch.from_numpy(np.stack([self._aliases[node].words_AL for node in nodes])).to(device)
+        match_PJ = torch.zeros(len(wanted), self._aliases.slots, dtype=torch.bool)
+        order_PJ = torch.zeros(match_PJ.shape, dtype=torch.int64)
+        for row, (t, node, begun) in enumerate(wanted):
+            aliases = self._aliases[node]
+            match_PJ[row, aliases.matches(self._text.target(t))] = True
+            order_PJ[row, aliases.next_slots(self._text.surface[begun + 1 : t + 1])] = FIRST if begun == t else FURTHER
+        scores = self._model.entity_words(
+            self._h_x_TH[t_P],
+            place_P,
+            torch.tensor(list(nodes), device=device),
+            alias_UAL,
+            self._target_T[t_P],
+            match_PJ.to(device),
+            order_PJ.to(device),
+        )
+        values = zip(array(scores.log_p_S).tolist(), scores.unknown_S.tolist(), strict=True)
+        self._known.update(zip(wanted, values, strict=True))
