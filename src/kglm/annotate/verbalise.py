@@ -18,8 +18,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from kglm.errors import GraphError
 from kglm.kg.graph import KnowledgeGraph
-from kglm.kg.ids import NEW, REVERSE
+from kglm.kg.ids import NEW, REFLEXIVE, REVERSE
 from kglm.kg.literals import is_literal
 from kglm.text.document import END, START, Document, Mention
 from kglm.text.tokenizer import tokenizer
@@ -33,6 +34,7 @@ _PARTICIPLE = re.compile(
 )
 _PREDICATE = re.compile(r"(?:is|was|are|were|has|had) .+")
 _VERB = re.compile(rf"\w+s (?:{_PREPOSITION})|\w+ed (?:{_PREPOSITION})")
+_IS = re.compile(r"^(?:is|was|are|were) ")
 _NOUN = re.compile(r"[^\W\d_][^\W\d_]+(?:[ -][^\W\d_]+){0,4}")
 _COUNTRY_LIKE = re.compile(r"\b(?:States|Kingdom|Republic|Islands|Emirates|Union|Federation|Netherlands|Isles)\b")
 CLASS_RELATIONS = ("P106", "P31", "P279")
@@ -119,6 +121,22 @@ class VerbaliseConfig:
     """Relations are drawn in proportion to the number of their facts to this power."""
 
 
+class Question(NamedTuple):
+    """Words up to where the tail of a fact is due; words [start, end) name its head."""
+
+    words: tuple[str, ...]
+    start: int
+    end: int
+    frame: str
+
+
+class _Choice(NamedTuple):
+    frame: str
+    values: dict[str, str]
+    names: dict[str, list[str]]
+    fact: tuple[int, int, int]
+
+
 @dataclass
 class _Text:
     """Words and mentions as they are put down."""
@@ -161,6 +179,12 @@ class Verbaliser:
         self._of = {int(r): order[a : a + n] for r, a, n in zip(self._relations, first, count, strict=True)}
         sayable = [bool(self.phrases(int(r))) for r in self._relations]
         self._weights = count.astype(np.float64) ** self.config.smooth * np.array(sayable)
+        if not self._weights.any():
+            raise GraphError(
+                "no fact can be put into words",
+                place=graph.store.path,
+                remedy='give its relations names: nouns, or words like "born in"',
+            )
 
     def phrases(self, relation: int) -> list[Phrase]:
         """The ways to name a relation that can stand in a sentence."""
@@ -205,47 +229,58 @@ class Verbaliser:
 
     # Sentences
 
-    def sentence(self, text: _Text, rng: random.Random, fact: tuple[int, int, int]) -> bool:
-        """Put one fact into words; False if it cannot be."""
+    def _choose(self, rng: random.Random, fact: tuple[int, int, int], *, asks: bool) -> _Choice | None:
+        """A frame for a fact and what stands in it; None if it cannot be said. One that `asks` ends in {y}."""
         head, relation, tail = fact
-        x, y = self.name(head, rng), self.name(tail, rng)
+        names = {"x": self.name(head, rng), "y": self.name(tail, rng)}
         options = self.phrases(relation)
-        if not x or not y or not options:
-            return False
+        if not all(names.values()) or not options:
+            return None
         shape = rng.choice(sorted({phrase.shape for phrase in options}))
         phrase = rng.choice([phrase for phrase in options if phrase.shape == shape])
         kinds = self._kind(head)
         frames = [frame for frame in self.frames(shape) if kinds or "kind" not in frame]
-        if not re.match(r"(?:is|was|are|were) ", phrase.text):
+        if asks:
+            frames = [frame for frame in frames if frame.endswith("{y}")]
+        if not _IS.match(phrase.text):
             frames = [frame for frame in frames if "{r_without_is}" not in frame]
         if is_literal(self.graph.id(tail)):  # a date cannot come first: it is nobody before its entity is there
             frames = [frame for frame in frames if not frame.startswith("{y}")]
         if not frames:
-            return False
+            return None
         kind = rng.choice(kinds) if kinds else ""
         values = {
             "r": phrase.text,
-            "r_without_is": re.sub(r"^(?:is|was|are|were) ", "", phrase.text),
+            "r_without_is": _IS.sub("", phrase.text),
             "kind": kind,
             "a_kind": f"{'an' if kind[:1] in 'aeiou' else 'a'} {kind}",
         }
-        self._write(text, rng.choice(frames), values, head, relation, tail, {"x": x, "y": y})
+        return _Choice(rng.choice(frames), values, names, fact)
+
+    def sentence(self, text: _Text, rng: random.Random, fact: tuple[int, int, int]) -> bool:
+        """Put one fact into words; False if it cannot be."""
+        choice = self._choose(rng, fact, asks=False)
+        if choice is None:
+            return False
+        self._write(text, choice)
         text.tokens += [*tokenizer().words(rng.choice(ENDINGS)), END]
         return True
 
-    def _write(
-        self,
-        text: _Text,
-        frame: str,
-        values: dict[str, str],
-        head: int,
-        relation: int,
-        tail: int,
-        names: dict[str, list[str]],
-    ) -> None:
+    def question(self, rng: random.Random, fact: tuple[int, int, int]) -> Question | None:
+        """A sentence that lacks its last part, the tail of the fact."""
+        choice = self._choose(rng, fact, asks=True)
+        if choice is None:
+            return None
+        text = _Text()
+        self._write(text, choice)
+        [subject, tail] = text.mentions
+        return Question(tuple(text.tokens[1 : tail.start]), subject.start - 1, subject.end - 1, choice.frame)
+
+    def _write(self, text: _Text, choice: _Choice) -> None:
+        frame, values, names, (head, relation, tail) = choice
         seen = {mention.id for mention in text.mentions}
         graph = self.graph
-        first = "y" if 0 <= frame.find("{y}") < max(frame.find("{x}"), frame.find("{the_x}")) else "x"
+        first = "y" if frame.startswith("{y}") else "x"
         for part in frame.split():
             key = part.strip("{}")
             if key in ("x", "the_x", "y"):
@@ -259,7 +294,7 @@ class Verbaliser:
                     stored = graph.relation_id(relation)
                     why = ((stored if who == "y" else REVERSE + stored,), (graph.id(other),))
                 elif id in seen:
-                    why = (("@@REFLEXIVE@@",), (id,))
+                    why = ((REFLEXIVE,), (id,))
                 else:
                     why = ((NEW,), (id,))
                 text.mentions.append(Mention(start, len(text.tokens), id, "KG", *why))
@@ -275,8 +310,8 @@ class Verbaliser:
         rng = random.Random(f"{seed} {number}")
         while True:
             text = _Text()
-            first = self._draw(rng)
-            if first is None or not self.sentence(text, rng, first):
+            first = self.draw(rng)
+            if not self.sentence(text, rng, first):
                 continue
             others = self._about(first[0], rng)
             for fact in others[: rng.randrange(self.config.sentences)]:
@@ -284,10 +319,16 @@ class Verbaliser:
                     self.sentence(text, rng, fact)
             return Document(f"facts {number}", text.tokens, text.mentions)
 
-    def _draw(self, rng: random.Random) -> tuple[int, int, int] | None:
-        [relation] = rng.choices(self._relations.tolist(), self._weights.tolist())
+    def draw(self, rng: random.Random, relation: int | None = None) -> tuple[int, int, int]:
+        """A fact (head, relation, tail) of the stored graph, of this relation or of any that can be said."""
+        if relation is None:
+            [relation] = rng.choices(self._relations.tolist(), self._weights.tolist())
         place = int(rng.choice(self._of[relation]))
         return int(self._head[place]), int(relation), int(self._tail[place])
+
+    def tail_of(self, rng: random.Random, relation: int) -> int:
+        """A tail that the relation has somewhere."""
+        return self.draw(rng, relation)[2]
 
     def _about(self, node: int, rng: random.Random) -> list[tuple[int, int, int]]:
         """Facts of an entity, each relation once, in any order."""

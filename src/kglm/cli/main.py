@@ -17,6 +17,7 @@ import typer
 from kglm import __version__
 from kglm.cli import answers, documents, evaluation, graph, quickstart, tables, training
 from kglm.cli.embed import embed
+from kglm.cli.verbalise import verbalise
 from kglm.errors import KglmError
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -30,6 +31,7 @@ app = typer.Typer(
 )
 app.add_typer(graph.app, name="kg")
 graph.app.command("embed")(embed)
+graph.app.command("verbalise")(verbalise)
 app.add_typer(tables.app, name="table")
 app.command("train")(training.train)
 app.command("evaluate")(evaluation.evaluate)

@@ -32,7 +32,6 @@ def completion(
     """Fact completion: how often the right word comes first, or among the first five."""
     from kglm.evaluate.completion import complete_all, table
     from kglm.evaluate.prompts import SCORERS, read_prompts
-    from kglm.files import atomic_file
     from kglm.train.run import Run
 
     if scorer not in SCORERS:
@@ -40,9 +39,7 @@ def completion(
     asked = read_prompts(prompts)
     found = [row for path in run for row in complete_all(path.name, Run.open(path, kg=kg), asked, mode or ())]  # type: ignore[arg-type]
     if rows is not None:
-        with atomic_file(rows) as stream:
-            for row in found:
-                stream.write((json_module.dumps(row.to_json(), ensure_ascii=False) + "\n").encode())
+        _write_rows(rows, [row.to_json() for row in found])
     cells = table(found)
     if json:
         print_json({"rows": cells})
@@ -62,3 +59,42 @@ def completion(
 
 def _pair(cell: dict[str, Any]) -> str:
     return f"{cell['at1']:.1f} / {cell['at5']:.1f}"
+
+
+@app.command()
+def editing(
+    run: Annotated[Path, typer.Option("--run", metavar="RUN", help="A trained KGLM.")],
+    edits: Annotated[int, typer.Option("--edits", help="How many facts to change, one at a time.")] = 100,
+    seed: Annotated[int, typer.Option("--seed", help="Decides which.")] = 0,
+    rows: Annotated[Path | None, typer.Option("--rows", metavar="FILE", help="One JSON line an edit.")] = None,
+    json: Json = False,
+) -> None:
+    """Edits: whether the words follow the graph, and whether anything else changes. The stored graph does not."""
+    from kglm.evaluate.editing import measure_edits, summary, to_json
+    from kglm.infer.live import Live
+
+    if edits < 1:
+        raise ConfigError(f"--edits {edits}", remedy="give at least 1")
+    trials = measure_edits(Live.open(run), edits, seed=seed)
+    if rows is not None:
+        _write_rows(rows, [to_json(trial) for trial in trials])
+    result = summary(trials)
+    if json:
+        print_json(result)
+        return
+    shown = [
+        ("efficacy, %", result["efficacy"], "the new fact is said rather than the old"),
+        ("paraphrase, %", result["paraphrase"], "also after another wording"),
+        ("neighbourhood, %", result["neighbourhood"], "the same relation of others is said as before"),
+        ("locality, %", result["locality"], "what has nothing to do with the fact is as before, to 1e-9"),
+        ("seconds", result["seconds_per_edit"], "for an edit and the completion after it"),
+    ]
+    print_table(f"{result['edits']} edits of {run}", ("", "", ""), shown, right=(1,))
+
+
+def _write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
+    from kglm.files import atomic_file
+
+    with atomic_file(path) as stream:
+        for row in rows:
+            stream.write((json_module.dumps(row, ensure_ascii=False) + "\n").encode())

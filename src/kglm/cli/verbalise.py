@@ -1,0 +1,45 @@
+"""`kglm kg verbalise`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kglm.cli.output import Json, print_json, say
+from kglm.errors import ConfigError
+from kglm.kg.graph import KnowledgeGraph
+
+
+def verbalise(
+    kg: Annotated[Path, typer.Argument(metavar="KG", help="A graph file.")],
+    to: Annotated[Path, typer.Option("--to", metavar="DOCS.jsonl", help="Where to write the documents.")],
+    documents: Annotated[int, typer.Option("--documents", help="How many short texts.")] = 1000,
+    seed: Annotated[int, typer.Option("--seed", help="Decides which facts, and how they are said.")] = 0,
+    without: Annotated[
+        list[str] | None, typer.Option("--without", metavar="P…", help="A relation to leave out; may be given again.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Put facts into words: short annotated texts, to train on beside articles, that teach how facts sound."""
+    from kglm.annotate.verbalise import VerbaliseConfig, Verbaliser
+    from kglm.progress import progress
+    from kglm.text.document import write_documents
+
+    if documents < 1:
+        raise ConfigError(f"--documents {documents}", remedy="give at least 1")
+    with KnowledgeGraph.open(kg) as graph:
+        verbaliser = Verbaliser(graph, VerbaliseConfig(hold_out_relations=frozenset(without or ())))
+        with progress("putting facts into words", documents, "documents") as advance:
+            found = []
+            for number in range(documents):
+                found.append(verbaliser.document(number, seed))
+                advance()
+    write_documents(to, found)
+    words = sum(len(document.tokens) for document in found)
+    mentions = sum(len(document.mentions) for document in found)
+    if json:
+        print_json({"documents": len(found), "tokens": words, "mentions": mentions})
+    else:
+        say(f"{to}: {len(found):,} documents, {words:,} tokens, {mentions:,} mentions")

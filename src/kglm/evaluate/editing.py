@@ -1,0 +1,190 @@
+"""How well a model follows edits of its graph, and how little else it changes.
+
+A fact (X, r, Y) with only one tail is set to another tail Y' that r has elsewhere, on a fork; a sentence asks for it.
+
+efficacy        after the edit, the first word of Y' is more probable than that of Y
+paraphrase      the same after another wording
+neighbourhood   the best word after a sentence about another X with the same relation is what it was
+locality        distributions of texts that have nothing to do with the fact are what they were, to 1e-9
+
+Nothing is trained. What is compared are distributions of the next word, with the subject given.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from kglm.annotate.verbalise import Question, Verbaliser
+from kglm.infer.live import Live
+from kglm.infer.next_word import NextWords, next_words
+from kglm.infer.reading import Span, read
+from kglm.kg.edits import FactEdit
+from kglm.progress import progress
+from kglm.text.tokenizer import tokenizer
+
+EXACT = 1e-9
+ATTEMPTS = 400
+"""Facts that are tried before a graph is found to have none that can be edited."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One edit and what came of it."""
+
+    head: str
+    relation: str
+    old: str
+    new: str
+    question: str
+    p_new_before: float
+    p_old_before: float
+    p_new: float
+    p_old: float
+    paraphrase: bool | None
+    neighbourhood: bool | None
+    difference: float
+    """The greatest change of any probability in a text that has nothing to do with the fact."""
+    seconds: float
+    """Of the edit and the completion after it."""
+
+    @property
+    def efficacy(self) -> bool:
+        return self.p_new > self.p_old
+
+
+def measure_edits(live: Live, count: int, *, seed: int = 0) -> list[Trial]:
+    """So many edits, each of the graph as it is stored."""
+    rng = random.Random(seed)
+    verbaliser = Verbaliser(live.graph)
+    trials = []
+    with progress("editing", count, "edits") as advance:
+        for fact, other in _editable(live, verbaliser, rng, count):
+            trials.append(_trial(live, verbaliser, rng, fact, other))
+            advance()
+    return trials
+
+
+def summary(trials: list[Trial]) -> dict[str, Any]:
+    """The measures in percent."""
+
+    def share(values: list[bool]) -> float | None:
+        return 100 * sum(values) / len(values) if values else None
+
+    return {
+        "edits": len(trials),
+        "efficacy": share([trial.efficacy for trial in trials]),
+        "paraphrase": share([trial.paraphrase for trial in trials if trial.paraphrase is not None]),
+        "neighbourhood": share([trial.neighbourhood for trial in trials if trial.neighbourhood is not None]),
+        "locality": share([trial.difference <= EXACT for trial in trials]),
+        "seconds_per_edit": float(np.median([trial.seconds for trial in trials])) if trials else None,
+    }
+
+
+def to_json(trial: Trial) -> dict[str, Any]:
+    return asdict(trial) | {"efficacy": trial.efficacy}
+
+
+Fact = tuple[int, int, int]
+
+
+def _editable(live: Live, verbaliser: Verbaliser, rng: random.Random, count: int) -> Iterator[tuple[Fact, int]]:
+    """Facts with one tail, and another tail that begins with another word; no other fact of the head says either."""
+    found = 0
+    for _ in range(ATTEMPTS * max(count, 1)):
+        if found == count:
+            return
+        head, relation, tail = verbaliser.draw(rng)
+        other = verbaliser.tail_of(rng, relation)
+        if len(live.graph.tails(head, relation)) != 1 or other in (head, tail):
+            continue
+        old, new = _first_words(live, tail), _first_words(live, other)
+        relations, tails = live.graph.edges(head)
+        elsewhere = set(tails[relations != relation].tolist())  # the head itself among them
+        if old and new and not old & new and not {tail, other} & elsewhere:
+            said = set[str]().union(*(_first_words(live, node) for node in elsewhere))
+            if not (old | new) & said:
+                found += 1
+                yield (head, relation, tail), other
+
+
+def _first_words(live: Live, node: int) -> set[str]:
+    return {words[0] for name in live.graph.aliases(node)[:4] if (words := tokenizer().words(name))}
+
+
+def _said(words: NextWords, firsts: set[str]) -> float:
+    return sum(words[word] for word in firsts)
+
+
+def _answer(live: Live, question: Question, node: int) -> NextWords:
+    span = Span(question.start, question.end, node)
+    return next_words(read(live.run, live.model, question.words, [(1.0, [span])]))
+
+
+def _trial(live: Live, verbaliser: Verbaliser, rng: random.Random, fact: Fact, other: int) -> Trial:
+    head, relation, tail = fact
+    graph = live.graph
+    question = _question(verbaliser, rng, fact)
+    old, new = _first_words(live, tail), _first_words(live, other)
+    before = _answer(live, question, head)
+    started = time.perf_counter()
+    edit = FactEdit("set", graph.id(head), graph.relation_id(relation), graph.id(other))
+    edited = live.edited([edit])
+    after = _answer(edited, question, head)
+    seconds = time.perf_counter() - started
+    again = _question(verbaliser, rng, fact)
+    second = _answer(edited, again, head)
+    neighbour, far = _elsewhere(verbaliser, rng, fact, other)
+    same, difference = None, 0.0
+    if neighbour is not None:
+        ask = _question(verbaliser, rng, neighbour)
+        pair = [_answer(model, ask, neighbour[0]).top(1)[0][0] for model in (live, edited)]
+        same = pair[0] == pair[1]
+    if far is not None:
+        ask = _question(verbaliser, rng, far)
+        apart = [_answer(model, ask, far[0]) for model in (live, edited)]
+        words = set(apart[0].words) | set(apart[1].words)
+        difference = max(abs(apart[0][word] - apart[1][word]) for word in words)
+    return Trial(
+        graph.id(head),
+        graph.relation_id(relation),
+        graph.id(tail),
+        graph.id(other),
+        " ".join(question.words),
+        _said(before, new),
+        _said(before, old),
+        _said(after, new),
+        _said(after, old),
+        None if again.words == question.words else _said(second, new) > _said(second, old),
+        same,
+        difference,
+        seconds,
+    )
+
+
+def _question(verbaliser: Verbaliser, rng: random.Random, fact: Fact) -> Question:
+    for _ in range(ATTEMPTS):
+        if (found := verbaliser.question(rng, fact)) is not None:
+            return found
+    raise AssertionError("a fact that was drawn can be said")
+
+
+def _elsewhere(verbaliser: Verbaliser, rng: random.Random, fact: Fact, other: int) -> tuple[Fact | None, Fact | None]:
+    """A fact of the same relation, and one of any, whose heads have no part in the edit and no fact with it."""
+    touched = {fact[0], fact[2], other}
+    same = far = None
+    for _ in range(ATTEMPTS):
+        candidate = verbaliser.draw(rng, fact[1])
+        if same is None and candidate[0] not in touched and verbaliser.question(rng, candidate) is not None:
+            same = candidate
+        candidate = verbaliser.draw(rng)
+        if far is None and candidate[0] not in touched and verbaliser.question(rng, candidate) is not None:
+            far = candidate
+        if same is not None and far is not None:
+            break
+    return same, far
