@@ -61,7 +61,7 @@ def test_all_that_will_be_asked_for_is_scored_at_once(toy: Toy) -> None:
     view = scene(toy)
     known = len(view.words)
     beam_search(view, 3)
-    assert known and len(view.words) - known <= 8, "continuations beyond a name's end may be asked for in addition"
+    assert known and len(view.words) - known <= 12, "continuations beyond a name's end may be asked for in addition"
 
 
 @pytest.mark.parametrize("text", [TEXT, "Mario Land is", "nobody is here", "Game Boy Game Boy"])

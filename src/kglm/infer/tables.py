@@ -35,6 +35,8 @@ BLOCK = 1 << 23
 """Numbers in a block of scores."""
 TINY = 1e-250
 """Sums that are smaller may have lost something."""
+WINDOW = 256
+"""Positions for which numbers of nodes are computed together."""
 CHUNK = 500
 """Words that are encoded in one go."""
 
@@ -117,9 +119,9 @@ class LatentTables:
         groups = -(-len(self._node) // GROUP)
         self._new_log_z_T, self._new_share_TG = np.full(len(self), np.nan), np.empty((len(self), groups))
         self._tail_TD = array(h_x_TH @ latent.tail_HD) * self._scale if config.tail_scores else None
-        self._fan_log_z = _ByNode(self._fan_sums)
-        self._parent = _ByNode(self._parent_scores)
-        self._relation_log_z = _ByNode(self._relation_sums)
+        self._fan_log_z = _ByNode(len(self), self._fan_sums)
+        self._parent = _ByNode(len(self), self._parent_scores)
+        self._relation_log_z = _ByNode(len(self), self._relation_sums)
 
     def __len__(self) -> int:
         return len(self._type_TC)
@@ -250,69 +252,78 @@ class LatentTables:
     def _vectors(self, node_N: npt.NDArray[np.integer]) -> Floats:
         return array(self._latent.entity_vectors(torch.from_numpy(node_N.astype(np.int64))))
 
-    def _fan_sums(self, key_C: Ints) -> Floats:
+    # By node, for a window of positions
+
+    def _fan_sums(self, key_C: Ints, here: slice) -> Floats:
         assert self._tail_TD is not None
-        log_z_CT = np.empty((len(key_C), len(self)))
+        query_TD = self._tail_TD[here]
+        log_z_CT = np.empty((len(key_C), len(query_TD)))
         for row, key in enumerate(key_C.tolist()):
             tails = self._graph.tails(*divmod(key, self._graph.relation_count))
-            score_NT = self._vectors(tails) @ self._tail_TD.T
+            score_NT = self._vectors(tails) @ query_TD.T
             highest_T = score_NT.max(0)
             log_z_CT[row] = highest_T + np.log(np.exp(score_NT - highest_T).sum(0))
         return log_z_CT
 
-    def _parent_scores(self, node_C: Ints) -> Floats:
+    def _parent_scores(self, node_C: Ints, here: slice) -> Floats:
         with torch.no_grad():
             vector_CD = self._latent.entity_vectors(torch.from_numpy(node_C).to(self._h_p_TD.device))
-            return array(vector_CD @ self._h_p_TD.T) * self._scale
+            return array(vector_CD @ self._h_p_TD[here].T) * self._scale
 
-    def _relation_sums(self, node_C: Ints) -> Floats:
-        log_z_CT = np.empty((len(node_C), len(self)))
+    def _relation_sums(self, node_C: Ints, here: slice) -> Floats:
+        mass_RT, highest_T = self._relation_mass_RT[:, here], self._relation_highest_T[here]
+        log_z_CT = np.empty((len(node_C), len(highest_T)))
         for row, node in enumerate(node_C.tolist()):
             distinct = np.unique(self._graph.edges(node).relation)
-            mass_T = self._relation_mass_RT[distinct].sum(0)
+            mass_T = mass_RT[distinct].sum(0)
             if len(distinct) and not mass_T.min(initial=1.0) > TINY:  # all far below some other relation
-                log_z_CT[row] = np.logaddexp.reduce(self._relation_TR[:, distinct], 1)
+                log_z_CT[row] = np.logaddexp.reduce(self._relation_TR[here][:, distinct], 1)
             else:
                 with np.errstate(divide="ignore"):
-                    log_z_CT[row] = self._relation_highest_T + np.log(mass_T)
+                    log_z_CT[row] = highest_T + np.log(mass_T)
         return log_z_CT
 
 
 class _ByNode:
-    """Numbers of nodes at every position: computed once a node, for many nodes at a time."""
+    """Numbers of nodes at positions: for all nodes at once, and for a window of positions, as these come in order.
 
-    def __init__(self, compute: Callable[[Ints], Floats]) -> None:
+    What is kept does not grow with the length of the text.
+    """
+
+    def __init__(self, length: int, compute: Callable[[Ints, slice], Floats]) -> None:
+        self._length = length
         self._compute = compute
+        self._open(0)
+
+    def _open(self, start: int) -> None:
+        self._start = start
         self._row: dict[int, int] = {}
-        self._rows_CT: Floats | None = None
+        self._rows_CT = np.empty((0, min(WINDOW, self._length - start)))
         self._node_C = self._place_C = np.empty(0, np.int64)
         """What was asked for last: mostly the same is asked for again, or the same and a few more."""
 
     def at(self, row: int, node_C: Ints) -> Floats:
         """The numbers of these nodes at a position."""
-        if not len(node_C):
-            return np.empty(0)
+        if not self._start <= row < self._start + WINDOW:
+            self._open(row - row % WINDOW)
         if self._node_C is not node_C:
             same = len(self._node_C)
             if not np.array_equal(self._node_C, node_C[:same]):
                 same = 0
             self._place_C = np.concatenate([self._place_C[:same], self._find(node_C[same:])])
             self._node_C = node_C
-        assert self._rows_CT is not None
-        return np.asarray(self._rows_CT[self._place_C, row])
+        return np.asarray(self._rows_CT[self._place_C, row - self._start])
 
     def _find(self, node_C: Ints) -> Ints:
         nodes = node_C.tolist()
         missing = [node for node in dict.fromkeys(nodes) if node not in self._row]
         if missing:
-            fresh_CT = self._compute(np.array(missing, np.int64))
-            used = len(self._row)
-            if self._rows_CT is None:
-                self._rows_CT = fresh_CT
-            elif used + len(missing) > len(self._rows_CT):
-                room_CT = np.empty((2 * (used + len(missing)), fresh_CT.shape[1]))
+            used, width = len(self._row), self._rows_CT.shape[1]
+            if used + len(missing) > len(self._rows_CT):
+                room_CT = np.empty((2 * (used + len(missing)), width))
                 room_CT[:used] = self._rows_CT[:used]
                 self._rows_CT = room_CT
-            self._rows_CT[used : used + len(missing)] = fresh_CT
+            here = slice(self._start, self._start + width)
+            self._rows_CT[used : used + len(missing)] = self._compute(np.array(missing, np.int64), here)
             self._row.update(zip(missing, range(used, used + len(missing)), strict=True))
         return np.array([self._row[node] for node in nodes], np.int64)
