@@ -15,7 +15,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from kglm.infer.histories import Cast
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import NEW
 from kglm.kg.literals import is_literal
@@ -124,7 +123,7 @@ class Some:
     def __init__(self, *nodes: int) -> None:
         self.nodes = nodes
 
-    def at(self, t: int, cast: Cast) -> list[int]:
+    def at(self, t: int) -> list[int]:
         return list(self.nodes) if t % 2 == 0 else []
 
     def length(self, t: int, node: int) -> int:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -59,6 +61,20 @@ def test_entities_that_came_later_are_in_it(store: Path) -> None:
         fork.edit([NewEntity("Q10", ("Ada Q.",))])
         names = NameIndex.for_graph(fork, str.split)
         assert [fork.id(node) for node in names["Ada", "Q."]] == ["Q10"]
+
+
+def test_several_processes_may_make_it_at_once(store: Path) -> None:
+    """It is made by whoever asks first, without a lock: all end well, and one index stays."""
+    make = "import sys; from kglm.annotate.names import NameIndex; from kglm.kg.graph import KnowledgeGraph; "
+    make += "NameIndex.for_graph(KnowledgeGraph.open(sys.argv[1]))"
+    running = [subprocess.Popen([sys.executable, "-c", make, str(store)]) for _ in range(3)]
+    assert [process.wait() for process in running] == [0, 0, 0]
+    assert len(list(Path(f"{store}.names").iterdir())) == 1
+
+
+def test_where_nothing_can_be_written_it_is_made_each_time(store: Path) -> None:
+    Path(f"{store}.names").write_text("in the way")
+    assert index(store)["Game", "Boy"]
 
 
 def test_an_index_of_another_graph_or_a_damaged_one_is_made_again(store: Path, tmp_path: Path) -> None:

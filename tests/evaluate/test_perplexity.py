@@ -50,7 +50,9 @@ def task(runs: Path, how: str, model: str = "kglm", samples: int = 20) -> Task:
 
 @pytest.mark.parametrize("how", ["particle", "importance", "beam", "annotated"])
 def test_every_method(runs: Path, how: str) -> None:
-    result = evaluate(task(runs, how), documents()).to_json()
+    found = documents()
+    found[-1].annotated = how == "annotated"  # the other methods do not need it
+    result = evaluate(task(runs, how), found).to_json()
     assert 1 < result["ppl"] < 1000 and result["upp"] > result["ppl"], "unknown words are penalised"
     assert result["ppl_interval"][0] <= result["ppl"] <= result["ppl_interval"][1]
     assert (result["model"], result["method"], result["documents"]) == ("kglm", how, 3)
@@ -61,15 +63,28 @@ def test_every_method(runs: Path, how: str) -> None:
 def test_a_plain_language_model_through_the_same_code(runs: Path) -> None:
     result = evaluate(task(runs, "particle", "awd-lstm"), documents()).to_json()
     assert result["method"] == "exact" and result["samples"] == 1 and result["upp"] > result["ppl"] > 1
+    scored = evaluate(task(runs, "particle", "awd-lstm"), documents()).scored
+    assert corpus_protocol(scored) == pytest.approx(result["ppl"]), "there is one weight, and it is p(x)"
+
+
+def test_mentions_that_no_fact_explains_are_counted(runs: Path) -> None:
+    [document, *_] = read_for_training([DOCUMENTS])
+    assert evaluate(task(runs, "annotated"), [document]).to_json()["unexplained_mentions"] == 0
+    related = next(mention for mention in document.mentions if not mention.is_new)
+    alone = Document("alone", document.tokens, [related])
+    assert evaluate(task(runs, "annotated"), [alone]).to_json()["unexplained_mentions"] == 1
 
 
 def test_annotations_are_not_looked_at(runs: Path) -> None:
     with_them = documents()
-    without = [Document(document.title, document.tokens) for document in with_them]
+    without = [Document(document.title, document.tokens, annotated=False) for document in with_them]
     for how in ("particle", "importance", "beam"):
         one, two = (evaluate(task(runs, how), found).to_json() for found in (with_them, without))
         assert one["ppl"] == two["ppl"] and one["upp"] == two["upp"]
-        assert two["ppl_mention"] is None, "without an annotation nobody knows which words are of mentions"
+        unknown = two["ppl_mention"], two["ppl_other"]
+        assert unknown == (None, None), "without an annotation nobody knows which words are of mentions"
+    with pytest.raises(DataError, match="is not annotated"):
+        evaluate(task(runs, "annotated"), without)
 
 
 def test_order_and_workers_change_nothing(runs: Path) -> None:
@@ -80,6 +95,8 @@ def test_order_and_workers_change_nothing(runs: Path) -> None:
         other = evaluate(task(runs, how), shuffled, workers=2)
         values = [{s.estimate.title: s.estimate.log_p for s in report.scored} for report in (first, other)]
         assert values[0] == pytest.approx(values[1], rel=1e-6)
+        intervals = [report.to_json()["ppl_interval"] for report in (first, other)]
+        assert intervals[0] == pytest.approx(intervals[1], rel=1e-6)
 
 
 def test_the_beam_is_below_and_the_annotation_below_what_is_summed(runs: Path) -> None:
@@ -115,6 +132,10 @@ class TestRefusals:
             (["--method", "guess"], "there is no method 'guess'; use one of particle"),
             (["--samples", "0"], "0 samples; give at least 1"),
             (["--aggregate", "corpus"], "use it with --method importance"),
+            (["--seed", "-1"], "the seed -1; give 0 or more"),
+            (["--weights", "nowhere/w.npy"], "nowhere/w.npy: cannot be written"),
+            (["--block", "0"], "blocks of 0 samples"),
+            (["--workers", "0"], "--workers 0"),
         ):
             failed = run(*options)
             assert failed.returncode == 2 and message in failed.stderr, failed.stderr
@@ -124,6 +145,9 @@ class TestRefusals:
         assert {"ppl", "upp", "ppl_interval", "ppl_corpus", "k_hat_max", "tokens_per_second"} <= result.keys()
         assert np.load(runs / "weights.npy").shape == (2, 30)
         assert "95 % over documents" in run("--samples", "3").stdout
+        (runs / "one.jsonl").write_text(DOCUMENTS.read_text().splitlines()[0] + "\n")
+        alone = run("--data", "one.jsonl", "--method", "beam", "--json")
+        assert json.loads(alone.stdout, parse_constant=pytest.fail)["documents"] == 3
 
 
 def scored(log_p: float, targets: int, weights: list[float]) -> Scored:
@@ -146,11 +170,11 @@ class TestNumbers:
         widths = []
         for count in (10, 1000):
             log_p = rng.normal(-30, 5, count)
-            low, high = interval(log_p, np.full(count, 10), seed=1)
+            low, high = interval(log_p, np.full(count, 10), seed=1) or (0, 0)
             assert low < math.exp(3) * 1.2 and high > math.exp(3) / 1.2
             widths.append(high - low)
         assert widths[1] < widths[0] / 5
-        assert all(map(math.isnan, interval(np.array([-1.0]), np.array([1]), seed=0)))
+        assert interval(np.array([-1.0]), np.array([1]), seed=0) is None
 
     def test_the_published_protocol_multiplies_over_documents_before_it_averages(self) -> None:
         both = [scored(-1.0, 1, [math.log(0.1), math.log(0.3)]), scored(-1.0, 1, [math.log(0.5), math.log(0.1)])]

@@ -8,7 +8,6 @@ import pytest
 from kglm.annotate.names import NameIndex
 from kglm.infer.beam import beam_search, exact
 from kglm.infer.candidates import NamedHere
-from kglm.infer.histories import Cast
 from kglm.infer.marginal import MarginalConfig, log_marginal
 from kglm.infer.scene import AllEntities, Scene
 from kglm.text.document import START, Document
@@ -30,8 +29,7 @@ def scene(toy: Toy, text: str = TEXT) -> Scene:
 
 
 def found(toy: Toy, view: Scene) -> dict[int, set[str]]:
-    cast = Cast(toy.graph)
-    at = {t: {toy.graph.id(node) for node in view.candidates.at(t, cast)} for t in range(len(view))}
+    at = {t: {toy.graph.id(node) for node in view.candidates.at(t)} for t in range(len(view))}
     return {t: ids for t, ids in at.items() if ids}
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from kglm.errors import ConfigError, KglmError
+from kglm.errors import ConfigError, DataError, KglmError
 from kglm.infer.beam import exact
 from kglm.infer.importance import ImportanceConfig, draw, proposal_tables
 from kglm.infer.marginal import MarginalConfig, effective_size, log_marginal, pareto_k
@@ -155,3 +156,22 @@ class TestWeights:
 
     def test_where_it_has_no_meaning(self) -> None:
         assert math.isnan(pareto_k(np.zeros(100))) and math.isnan(pareto_k(np.arange(5.0)))
+
+    @pytest.mark.parametrize("high", [[800.0], [20.0], [5.0, 6.0]])
+    def test_a_few_that_decide_everything_are_not_hidden(self, high: list[float]) -> None:
+        """The worst of all weights is no reason to say nothing."""
+        assert pareto_k(np.array([*high, *np.zeros(100 - len(high))])) == math.inf
+
+    def test_ties(self) -> None:
+        with np.errstate(all="raise"):
+            assert not math.isnan(pareto_k(np.array([*np.linspace(0.1, 1, 15), *np.zeros(85)])))
+
+
+def test_a_proposal_of_another_world_is_refused(toy: Toy, tmp_path: Path) -> None:
+    view = scene(toy, TEXTS[0])
+    for other, what in (
+        (make_toy(tmp_path / "a", words=("Mario", "is", "Boy", "more")), "vocabulary"),
+        (make_toy(tmp_path / "b", facts=(("Q1", "P1", "Q2"),)), "graph"),
+    ):
+        with pytest.raises(DataError, match=f"the proposal has another {what}"):
+            proposal_tables(view, other.proposal, ImportanceConfig())

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kglm.errors import ConfigError
 from kglm.infer.beam import beam_search, exact
 from kglm.infer.scene import AllEntities, Scene
 from kglm.model.latent import PAPER, LatentConfig
@@ -75,6 +76,35 @@ def test_a_beam_is_a_lower_bound_that_rises_to_the_truth(tmp_path: Path, width: 
         truth, bound = exact(scene(toy, words)), beam_search(scene(toy, words), width)
         assert (bound <= truth + 1e-9).all()
         assert beam_search(scene(toy, words), 100_000)[-1] == pytest.approx(truth[-1], rel=1e-9)
+
+
+def test_exact_enumeration_leaves_the_scene_as_it_was(tmp_path: Path) -> None:
+    toy = make_toy(tmp_path)
+    narrow = Scene(toy, toy.model, Document("t", [START, *TEXTS[0]]), Some(0))
+    before = beam_search(narrow, 3)
+    exact(narrow)
+    np.testing.assert_array_equal(beam_search(narrow, 3), before)
+
+
+def test_exact_enumeration_refuses_before_it_does_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kglm.infer.beam.EXACT_LIMIT", 20)
+    view = scene(make_toy(tmp_path), TEXTS[0])
+    asked: list[int] = []
+    monkeypatch.setattr(view, "joint", lambda t, *rest: asked.append(t) or Scene.joint(view, t, *rest))
+    with pytest.raises(ConfigError, match="too many for exact enumeration"):
+        exact(view)
+    assert asked == [0]
+
+
+def test_among_too_many_tails_each_is_as_likely(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three tails where two are the most that are scored: as if the refinement were off."""
+    monkeypatch.setattr("kglm.model.chunk.MAX_SCORED_TAILS", 1)
+    monkeypatch.setattr("kglm.infer.tables.MAX_SCORED_TAILS", 1)
+    toy = make_toy(tmp_path / "on")
+    off = make_toy(tmp_path / "off", latent=LatentConfig(tail_scores=False))
+    off.model.load_state_dict(toy.model.state_dict())
+    for words in TEXTS:
+        np.testing.assert_allclose(exact(scene(toy, words)), exact(scene(off, words)), rtol=1e-12)
 
 
 ENTITIES = ("Q1", "Q2", "Q3", "Q4")

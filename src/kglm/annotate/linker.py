@@ -64,7 +64,7 @@ class Linker:
         weights: Sequence[float] = WEIGHTS,
     ) -> None:
         self.graph = graph
-        self.names = names or NameIndex.for_graph(graph)
+        self.names = NameIndex.for_graph(graph) if names is None else names
         self._introductions = introductions or {}
         self._weight_F = np.array(weights)
         self._relation_words = lru_cache(None)(self._words_of_relation)

@@ -11,21 +11,20 @@ are not in it: there are too many ways to say them, and only a few matter for an
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from kglm.errors import DataError
-from kglm.files import read_json
+from kglm.errors import KglmError
+from kglm.files import atomic_directory, read_json, remove_directory, write_json
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.literals import is_literal
-from kglm.kg.snapshots import load_array, newest, publish
+from kglm.kg.snapshots import load_array
 from kglm.progress import progress
 from kglm.text.tokenizer import tokenizer
 
-FORMAT = 1
+FORMAT = 2
 SUFFIX = ".names"
 MAX_WORDS = 12
 """Longer names are left out."""
@@ -65,18 +64,17 @@ class NameIndex:
 
     @classmethod
     def for_graph(cls, graph: KnowledgeGraph, words_of: Callable[[str], list[str]] | None = None) -> NameIndex:
-        """The names of a graph as it is now; those of the stored graph come from disk, or are put there."""
-        words_of = words_of or tokenizer().words
-        path = Path(graph.store.path)
-        stored = _load(path, graph)
+        """The names of a graph as it is now; with the usual `words_of`, those of the stored graph are kept on disk."""
+        if words_of is not None:
+            return cls(_cut(graph, range(len(graph)), words_of))
+        words_of = tokenizer().words
+        stored, count = _load(graph)
         if stored is None:
             count = len(graph.overlay.base)
             stored = list(_cut(graph, range(count), words_of))
-            _save(path, graph, stored, count)
-        else:
-            count = _stored_nodes(path)
-        late = _cut(graph, range(count, len(graph)), words_of)
-        return cls([*stored, *late])
+            with suppress(KglmError, OSError):  # it is only a cache: where nothing can be written, it is made again
+                _save(graph, stored, count)
+        return cls([*stored, *_cut(graph, range(count, len(graph)), words_of)])
 
 
 def _cut(graph: KnowledgeGraph, nodes: range, words_of: Callable[[str], list[str]]) -> Iterator[tuple[str, int]]:
@@ -91,41 +89,45 @@ def _cut(graph: KnowledgeGraph, nodes: range, words_of: Callable[[str], list[str
                     yield SEPARATOR.join(words), node
 
 
-def _home(kg: Path) -> Path:
-    return Path(f"{kg}{SUFFIX}")
+def _home(graph: KnowledgeGraph) -> Path:
+    return Path(f"{graph.store.path}{SUFFIX}")
 
 
-def _save(kg: Path, graph: KnowledgeGraph, entries: Sequence[tuple[str, int]], nodes: int) -> None:
-    text = "\n".join(key for key, _ in entries).encode("utf-8", "surrogatepass")
-    arrays: dict[str, npt.NDArray[Any]] = {
-        "keys": np.frombuffer(text, np.uint8),
-        "nodes": np.array([node for _, node in entries], np.int32),
-    }
+def _name(graph: KnowledgeGraph, generation: int) -> str:
+    """The content decides: several processes that make the same index at once make the same directory."""
+    return f"{graph.store.digest(generation)}-{generation}"
+
+
+def _save(graph: KnowledgeGraph, entries: Sequence[tuple[str, int]], nodes: int) -> None:
     generation = graph.overlay.base.generation
-    meta = {"format": FORMAT, "generation": generation, "digest": graph.store.digest(generation), "nodes": nodes}
-    publish(_home(kg), arrays, meta)
+    home = _home(graph)
+    with atomic_directory(home / _name(graph, generation)) as directory:
+        text = "\n".join(key for key, _ in entries).encode("utf-8", "surrogatepass")
+        np.save(directory / "keys.npy", np.frombuffer(text, np.uint8), allow_pickle=False)
+        np.save(directory / "nodes.npy", np.array([node for _, node in entries], np.int32), allow_pickle=False)
+        write_json(directory / "meta.json", {"format": FORMAT, "nodes": nodes})
+    for old in home.iterdir():
+        if old.name != _name(graph, generation) and not old.name.startswith("."):
+            remove_directory(old)
 
 
-def _stored_nodes(kg: Path) -> int:
-    directory = newest(_home(kg))
-    assert directory is not None
-    return int(read_json(directory / "meta.json")["nodes"])
-
-
-def _load(kg: Path, graph: KnowledgeGraph) -> list[tuple[str, int]] | None:
-    """What is on disk, if it is of this graph or of an earlier state of it; a damaged index is made again."""
-    directory = newest(_home(kg))
-    if directory is None:
-        return None
-    try:
-        meta = read_json(directory / "meta.json")
-        generation = int(meta.get("generation", -1))
-        ours = 0 <= generation <= graph.generation and graph.store.digest(generation) == meta.get("digest")
-        if meta.get("format") != FORMAT or not ours:
-            return None
-        keys = load_array(directory / "keys.npy", "", mapped=False).tobytes().decode("utf-8", "surrogatepass")
-        nodes = load_array(directory / "nodes.npy", "", mapped=False)
-    except DataError:
-        return None
-    found = keys.split("\n") if len(nodes) else []
-    return list(zip(found, nodes.tolist(), strict=True)) if len(found) == len(nodes) else None
+def _load(graph: KnowledgeGraph) -> tuple[list[tuple[str, int]] | None, int]:
+    """What is on disk of this graph or of an earlier state of it, and for how many nodes; a damaged index is none."""
+    home = _home(graph)
+    for directory in sorted(home.iterdir(), reverse=True) if home.is_dir() else ():
+        generation = directory.name.rpartition("-")[2]
+        if not generation.isdigit() or int(generation) > graph.generation:
+            continue
+        try:
+            if directory.name != _name(graph, int(generation)):
+                continue
+            meta = read_json(directory / "meta.json")
+            keys = load_array(directory / "keys.npy", "", mapped=False).tobytes().decode("utf-8", "surrogatepass")
+            nodes = load_array(directory / "nodes.npy", "", mapped=False)
+            found = keys.split("\n") if len(nodes) else []
+            if meta["format"] == FORMAT and len(found) == len(nodes):
+                return list(zip(found, nodes.tolist(), strict=True)), int(meta["nodes"])
+        except (KglmError, KeyError, TypeError, ValueError):
+            pass
+        remove_directory(directory)
+    return None, 0

@@ -22,6 +22,7 @@ ROWS = {
     "documents": "documents",
     "tokens": "words",
     "unknown_tokens": "words that are not in the vocabulary",
+    "unexplained_mentions": "mentions that no fact explains",
     "ess_median": "effective samples, median over documents",
     "k_hat_max": "Pareto k̂, greatest",
     "tokens_per_second": "words a second",
@@ -59,6 +60,7 @@ def evaluate(
 
     from kglm.evaluate.perplexity import Task, corpus_protocol
     from kglm.evaluate.perplexity import evaluate as run_evaluation
+    from kglm.files import atomic_file
     from kglm.infer.marginal import MarginalConfig
     from kglm.train.run import read_for_training
 
@@ -68,6 +70,10 @@ def evaluate(
         raise ConfigError(f"--aggregate {aggregate}", remedy="use document or corpus")
     if aggregate == "corpus" and method != "importance":
         raise ConfigError("--aggregate corpus is a way to average samples", remedy="use it with --method importance")
+    if weights is not None and (weights.is_dir() or not weights.parent.is_dir()):
+        raise ConfigError("cannot be written", place=weights, remedy="give a file in a directory that exists")
+    if workers < 1:
+        raise ConfigError(f"--workers {workers}", remedy="give at least 1")
     config = MarginalConfig(samples=samples, seed=seed, temperature=temperature, peek=peek, block=block)
     documents = read_for_training(data)
     if not documents:
@@ -77,7 +83,8 @@ def evaluate(
     if aggregate == "corpus":
         result["ppl_corpus"] = corpus_protocol(report.scored)
     if weights is not None:
-        np.save(weights, np.stack([scored.estimate.weights for scored in report.scored]), allow_pickle=False)
+        with atomic_file(weights) as stream:
+            np.save(stream, np.stack([scored.estimate.weights for scored in report.scored]), allow_pickle=False)
     if json:
         print_json(result)
         return
@@ -90,14 +97,16 @@ def _print(result: dict[str, Any], run: Path) -> None:
         title += f" {result['samples']}"
     rows = []
     for name, text in ROWS.items():
-        if result.get(name) is not None:
+        if result.get(name) is not None and (name != "unexplained_mentions" or result[name]):
             bounds = result.get(f"{name}_interval")
-            shown = f"{bounds[0]:.2f} – {bounds[1]:.2f}" if bounds and bounds[0] == bounds[0] else ""
+            shown = f"{bounds[0]:.2f} – {bounds[1]:.2f}" if bounds else ""
             rows.append((text, result[name], shown))
     print_table(title, ("", "", "95 % over documents"), rows, right=(1, 2))
-    bound = {
-        "annotated": "The annotated joint likelihood: an upper bound of the perplexity.",
-        "beam": "A beam is a lower bound of p(x): the perplexity is at most this.",
-    }.get(str(result["method"]))
-    if bound and result["model"] == "kglm":
-        say(bound)
+    if result["model"] != "kglm":
+        return
+    if result["method"] == "beam":
+        say("A beam is a lower bound of p(x): the perplexity is at most this.")
+    elif result["method"] == "annotated" and not result["unexplained_mentions"]:
+        say("The annotated joint likelihood is a lower bound of p(x): the perplexity is at most this.")
+    elif result["method"] == "annotated":
+        say("The annotated joint likelihood; no bound, as mentions that no fact explains cost only their words.")

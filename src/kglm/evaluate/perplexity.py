@@ -10,6 +10,7 @@ kind, not how well p(x) of these is known (that is what the effective sample siz
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -45,8 +46,10 @@ class Scored:
     """A document and what is known of its probability."""
 
     estimate: Estimate
-    mention_T: np.ndarray[Any, np.dtype[np.bool_]]
-    """Whether each target is a word of a mention, as the document is annotated."""
+    mention_T: np.ndarray[Any, np.dtype[np.bool_]] | None
+    """Whether each target is a word of a mention, as the document is annotated; None if it is not."""
+    unexplained: int = 0
+    """Mentions of an annotation that no fact explains: what is scored as annotated pays nothing for their entities."""
 
 
 class Perplexity:
@@ -84,13 +87,19 @@ class Perplexity:
 
     def score(self, document: Document) -> Scored:
         """What is known of p(x) of one document."""
-        model = self.run.model
-        mentions = np.zeros(max(len(document.tokens) - 1, 0), np.bool_)
-        for mention in document.mentions:
-            mentions[max(mention.start - 1, 0) : mention.end - 1] = True
+        model, mentions = self.run.model, None
+        if document.annotated:
+            mentions = np.zeros(max(len(document.tokens) - 1, 0), np.bool_)
+            for mention in document.mentions:
+                mentions[max(mention.start - 1, 0) : mention.end - 1] = True
         if isinstance(model, Kglm) and self.how != "annotated":
             return Scored(self._estimate(model, document), mentions)
-        return Scored(self._joint(document), mentions)
+        if isinstance(model, Kglm) and mentions is None:
+            raise DataError(
+                "is not annotated", place=f"document {document.title!r}", remedy="use another --method, none needs it"
+            )
+        estimate, unexplained = self._joint(document)
+        return Scored(estimate, mentions, unexplained)
 
     def _estimate(self, model: Kglm, document: Document) -> Estimate:
         started = time.perf_counter()
@@ -103,37 +112,40 @@ class Perplexity:
         estimate = log_marginal(scene, self.config, proposal=proposal)
         return replace(estimate, seconds=time.perf_counter() - started)
 
-    def _joint(self, document: Document) -> Estimate:
+    def _joint(self, document: Document) -> tuple[Estimate, int]:
         """Nothing is estimated: the annotated joint likelihood, or the words of a plain language model."""
         started = time.perf_counter()
         encoded = self.run.encoder.encode(document)
-        model, state = self.run.model, None
+        model, state, unexplained = self.run.model, None, 0
         log_p, unknown = [np.zeros(0)], [np.zeros(0, np.bool_)]
         with torch.no_grad():
             for start in range(0, len(encoded), LENGTH):
                 piece = Piece(encoded, start, min(start + LENGTH, len(encoded)))
                 scores = model.score(self.run.builder.build([piece], ahead=model.ahead), state)
                 state = scores.state
+                unexplained += int(scores.unexplained)
                 log_p.append(scores.total_BT[0].double().numpy())
                 unknown.append(scores.unknown_BT[0].numpy())
         log_p_T, unknown_T = np.concatenate(log_p), np.concatenate(unknown)
         upp_T = log_p_T - unknown_T * math.log(max(self.run.vocabulary.unknown_types, 1))
         known = [word in self.run.vocabulary for word in document.tokens[1:]]
-        return Estimate(
+        total = float(log_p_T.sum())
+        estimate = Estimate(
             document.title,
             "exact",
             1,
-            float(log_p_T.sum()),
+            total,
             float(upp_T.sum()),
             len(encoded),
             len(known) - sum(known),
-            np.zeros(1),
+            np.array([total]),
             math.nan,
             math.nan,
             time.perf_counter() - started,
             log_p_T,
             upp_T,
         )
+        return estimate, unexplained
 
 
 @dataclass(frozen=True)
@@ -164,9 +176,10 @@ class Report:
             "documents": len(estimates),
             "tokens": int(targets.sum()),
             "unknown_tokens": sum(estimate.unknown for estimate in estimates),
+            "unexplained_mentions": sum(each.unexplained for each in self.scored),
             "ess_median": float(np.median(ess)) if ess else None,
             "ess_quantiles": [float(q) for q in np.quantile(ess, [0, 0.25, 0.5, 0.75, 1])] if ess else None,
-            "k_hat_max": max(k_hat) if k_hat else None,
+            "k_hat_max": min(max(k_hat), sys.float_info.max) if k_hat else None,
             "tokens_per_second": float(targets.sum() / seconds) if seconds else None,
         }
 
@@ -175,7 +188,8 @@ class Report:
         result: dict[str, float | None] = {}
         for measure, name in (("increments_T", "ppl"), ("upp_increments_T", "upp")):
             for kind, inside in (("mention", True), ("other", False)):
-                values = [getattr(s.estimate, measure)[s.mention_T == inside] for s in self.scored]
+                annotated = [s for s in self.scored if s.mention_T is not None]
+                values = [getattr(s.estimate, measure)[s.mention_T == inside] for s in annotated]
                 every = np.concatenate([np.zeros(0), *values])
                 result[f"{name}_{kind}"] = float(np.exp(-every.mean())) if len(every) else None
         return result
@@ -186,10 +200,12 @@ def perplexity(log_p: Floats, targets: np.ndarray[Any, Any]) -> float:
     return float(np.exp(-log_p.sum() / total)) if total else math.nan
 
 
-def interval(log_p: Floats, targets: np.ndarray[Any, Any], *, seed: int, level: float = 0.95) -> list[float]:
-    """A bootstrap interval of the perplexity over documents."""
+def interval(log_p: Floats, targets: np.ndarray[Any, Any], *, seed: int, level: float = 0.95) -> list[float] | None:
+    """A bootstrap interval of the perplexity over documents, whatever their order; None for a single one."""
     if len(log_p) < 2:
-        return [math.nan, math.nan]
+        return None
+    order = np.lexsort((targets, log_p))
+    log_p, targets = log_p[order], targets[order]
     chosen = np.random.default_rng(seed).integers(len(log_p), size=(RESAMPLES, len(log_p)))
     values = np.exp(-log_p[chosen].sum(1) / np.maximum(targets[chosen].sum(1), 1))
     low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
@@ -242,4 +258,5 @@ def evaluate(task: Task, documents: Sequence[Document], *, workers: int = 1) -> 
             advance(len(document.tokens))
     if model != "kglm":  # nothing is latent: there is nothing to estimate
         return Report(model, "exact", 1, scored)
-    return Report(model, task.how, task.config.samples, scored)
+    samples = task.config.samples if task.how in ("particle", "importance", "beam") else 1
+    return Report(model, task.how, samples, scored)

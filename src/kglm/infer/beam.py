@@ -10,29 +10,28 @@ import numpy as np
 
 from kglm.errors import ConfigError
 from kglm.infer.histories import FIRST, Cast, Histories
-from kglm.infer.scene import AllEntities, Scene
+from kglm.infer.scene import AllEntities, Candidates, Scene
 from kglm.infer.tables import Floats, Ints
 
 EXACT_LIMIT = 200_000
 """Steps that exact enumeration weighs at one position; above, it refuses."""
 
 
-def beam_search(scene: Scene, width: int | None, *, penalty: float = 0.0) -> Floats:
+def beam_search(
+    scene: Scene, width: int | None, *, penalty: float = 0.0, candidates: Candidates | None = None
+) -> Floats:
     """log Σ p(x_≤t, z_≤t) over the histories kept, after each target; without a width, over all."""
+    candidates = scene.candidates if candidates is None else candidates
     if width is not None and width < 1:
         raise ConfigError(f"a beam of {width}", remedy="give at least 1")
     histories, log_w_K = scene.histories(1, Cast(scene.parts.graph)), np.zeros(1)
     totals_T = np.empty(len(scene))
     for t in range(len(scene)):
-        nodes = list(scene.candidates.at(t, histories.cast))
+        nodes = list(candidates.at(t))
+        _check_size(scene, t, width, len(histories) * (FIRST + len(nodes)))
         joint_KJ = log_w_K[:, None] + scene.joint(t, histories, nodes, penalty)
         hope_KJ = scene.hopes(t, histories, nodes, penalty)
         kept = np.flatnonzero(np.isfinite(joint_KJ))
-        if width is None and len(kept) > EXACT_LIMIT:
-            raise ConfigError(
-                f"{len(kept):,} steps to weigh at word {t + 1} of {scene.text.title!r}: too many for exact enumeration",
-                remedy="use the method particle, beam or importance",
-            )
         if width is not None and len(kept) > 4 * width:  # some of these will turn out to be one
             best = np.argpartition((joint_KJ + hope_KJ).flat[kept], -4 * width)[-4 * width :]
             kept = kept[np.sort(best)]
@@ -51,8 +50,15 @@ def beam_search(scene: Scene, width: int | None, *, penalty: float = 0.0) -> Flo
 
 def exact(scene: Scene, *, penalty: float = 0.0) -> Floats:
     """log p(x_≤t) after each target, by enumeration; for small worlds only."""
-    scene.candidates = AllEntities(len(scene.parts.graph))
-    return beam_search(scene, None, penalty=penalty)
+    return beam_search(scene, None, penalty=penalty, candidates=AllEntities(len(scene.parts.graph)))
+
+
+def _check_size(scene: Scene, t: int, width: int | None, steps: int) -> None:
+    if width is None and steps > EXACT_LIMIT:
+        raise ConfigError(
+            f"{steps:,} steps to weigh at word {t + 1} of {scene.text.title!r}: too many for exact enumeration",
+            remedy="use the method particle, beam or importance",
+        )
 
 
 def _recombined(histories: Histories, log_w_K: Floats) -> tuple[Ints, Floats]:

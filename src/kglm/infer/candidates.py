@@ -16,7 +16,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from kglm.annotate.names import NameIndex
-from kglm.infer.histories import Cast
 from kglm.infer.tables import LatentTables, Text
 from kglm.infer.words import Said, WordTable
 from kglm.kg.graph import KnowledgeGraph
@@ -59,8 +58,7 @@ class NamedHere:
         self._at = [sorted(nodes) for nodes in kept]
         words.prepare(self._sure())
 
-    def at(self, t: int, cast: Cast) -> Sequence[int]:
-        del cast
+    def at(self, t: int) -> Sequence[int]:
         return self._at[t]
 
     def length(self, t: int, node: int) -> int:

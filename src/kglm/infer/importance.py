@@ -28,7 +28,7 @@ from kglm.model.proposal import Proposal
 LIKELY = 0.15
 """Mentions that are expected to begin at a place among the samples, for the sum over all entities there to be made in
 advance, with others: alone it takes five times as long."""
-TYPE, NEW, PARENT = range(3)
+FOR_TYPE, FOR_NEW, FOR_PARENT = range(3)
 """What the five random numbers of a step are for; after the parent's come the relation's and the tail's."""
 
 
@@ -65,8 +65,12 @@ class Drawn:
 
 def proposal_tables(scene: Scene, proposal: Proposal, config: ImportanceConfig) -> LatentTables:
     """The proposal's view of the text."""
-    if proposal.encoder.embedding.num_embeddings != scene.model.encoder.embedding.num_embeddings:
-        raise DataError("the proposal has another vocabulary than the model", remedy="train both on the same documents")
+    for what, of in (
+        ("vocabulary", lambda model: model.encoder.embedding.num_embeddings),
+        ("graph", lambda model: (len(model.latent.row_N), len(model.latent.relation_RD))),
+    ):
+        if of(proposal) != of(scene.model):
+            raise DataError(f"the proposal has another {what} than the model", remedy="train both on the same data")
     with torch.no_grad():
         h_TD = hidden_states(proposal, scene.text, ahead=int(config.peek))
         return LatentTables(proposal, h_TD, scene.parts.graph, temperature=config.temperature)
@@ -91,7 +95,7 @@ def _draw_block(scene: Scene, proposal: LatentTables, uniform_5TS: Floats) -> Dr
     log_p_TS, log_q_TS = np.empty((length, count)), np.empty((length, count))
     for t in range(length):
         type_p, type_q = histories.types(t, scene.latent, proposal)
-        type_S = draw_columns(np.exp(type_q), uniform_5TS[TYPE, t])
+        type_S = draw_columns(np.exp(type_q), uniform_5TS[FOR_TYPE, t])
         column_S = np.where(type_S == Type.CONTINUE, CONTINUE, NONE)
         rows = np.arange(count)
         log_p_TS[t], log_q_TS[t] = type_p[rows, type_S], type_q[rows, type_S]
@@ -101,10 +105,11 @@ def _draw_block(scene: Scene, proposal: LatentTables, uniform_5TS: Floats) -> Dr
         if len(starting):
             of_S = np.full(count, -1)
             fresh = np.flatnonzero(type_S == Type.NEW)
-            of_S[fresh] = proposal.draw_new(t, uniform_5TS[NEW, t, fresh])
+            of_S[fresh] = proposal.draw_new(t, uniform_5TS[FOR_NEW, t, fresh])
             related = np.flatnonzero(type_S == Type.RELATED)
             if len(related):
-                of_S[related] = draw_related(t, histories.select(related), proposal, uniform_5TS[PARENT:, t, related])
+                uniform_3S = uniform_5TS[FOR_PARENT:, t, related]
+                of_S[related] = draw_related(t, histories.select(related), proposal, uniform_3S)
             nodes = sorted(set(of_S[starting].tolist()))
             place_S = np.searchsorted(nodes, of_S[starting])
             few = histories.select(starting)

@@ -1,6 +1,7 @@
 """log p(x) of a document, without its annotation: one interface for four ways.
 
-estimate = log_marginal(run, document, "particle", samples=100, seed=0)
+scene = Scene(run, run.model, document, candidates)
+estimate = log_marginal(scene, MarginalConfig("particle", samples=100, seed=0))
 estimate.log_p, estimate.upp_log_p          # nats; upp divides what an unknown word gets among all unknown types
 
 importance   unbiased estimate of p(x) by samples of a proposal (the paper); log p̂ is below log p(x) on average
@@ -50,6 +51,12 @@ class MarginalConfig:
     def __post_init__(self) -> None:
         if self.samples < 1:
             raise ConfigError(f"{self.samples} samples", remedy="give at least 1")
+        if self.block < 1:
+            raise ConfigError(f"blocks of {self.block} samples", remedy="give at least 1")
+        if not 0 < self.temperature < float("inf"):
+            raise ConfigError(f"a temperature of {self.temperature}", remedy="give a number above 0")
+        if self.seed < 0:
+            raise ConfigError(f"the seed {self.seed}", remedy="give 0 or more")
 
 
 @dataclass(frozen=True)
@@ -125,7 +132,7 @@ def _particle(scene: Scene, config: MarginalConfig, proposal: Proposal | None, p
     del proposal
     filtering = ParticleConfig(config.samples)
     plain = particle_filter(scene, filtering, seed)
-    penalised = particle_filter(scene, filtering, seed, penalty=penalty) if penalty else plain
+    penalised = particle_filter(scene, filtering, seed, penalty=penalty) if _pays(scene, penalty) else plain
     least = float(plain.ess_T.min()) if len(scene) else float(config.samples)
     return plain.totals_T, penalised.totals_T, plain.log_w_K, least
 
@@ -133,13 +140,19 @@ def _particle(scene: Scene, config: MarginalConfig, proposal: Proposal | None, p
 def _beam(scene: Scene, config: MarginalConfig, proposal: Proposal | None, penalty: float, seed: int) -> Result:
     del proposal, seed
     totals_T = beam_search(scene, config.samples)
-    return totals_T, beam_search(scene, config.samples, penalty=penalty), totals_T[-1:], math.nan
+    penalised_T = beam_search(scene, config.samples, penalty=penalty) if _pays(scene, penalty) else totals_T
+    return totals_T, penalised_T, totals_T[-1:], math.nan
 
 
 def _exact(scene: Scene, config: MarginalConfig, proposal: Proposal | None, penalty: float, seed: int) -> Result:
     del config, proposal, seed
     totals_T = exact(scene)
     return totals_T, exact(scene, penalty=penalty), totals_T[-1:], math.nan
+
+
+def _pays(scene: Scene, penalty: float) -> bool:
+    """Whether unknown words make a difference."""
+    return penalty > 0 and bool(scene.words.unknown_T.any())
 
 
 _METHODS = {"importance": _importance, "particle": _particle, "beam": _beam, "exact": _exact}
@@ -154,19 +167,21 @@ def pareto_k(log_w_S: Floats) -> float:
     """k̂: the shape of a generalised Pareto distribution fitted to the largest weights (Vehtari et al., 2024).
 
     The fit is that of Zhang and Stephens (2009): a posterior mean over a grid of the one parameter that is left when
-    the other is at its best. Not a number with fewer than 25 samples, or weights that are all alike.
+    the other is at its best. Not a number with fewer than 25 samples, or if all weights are alike; infinite if a few
+    weights stand above others that are alike.
     """
     count = len(log_w_S)
-    tail = min(math.ceil(3 * math.sqrt(count)), count // 5)
-    if count < 25:
+    if count < 25 or log_w_S.max() - log_w_S.min() < 1e-12:
         return math.nan
+    tail = min(math.ceil(3 * math.sqrt(count)), count // 5)
+    quarter = int(tail / 4 + 0.5) - 1
     ordered = np.sort(np.exp(log_w_S - log_w_S.max()))
     x = ordered[-tail:] - ordered[-tail - 1]
-    if not x[-1] > 0 or not x[len(x) // 4] > 0:
-        return math.nan
+    if not x[quarter] > 0:  # so few weights stand out that no tail can be fitted: they decide everything
+        return math.inf
     grid = 30 + int(math.sqrt(tail))
     place = np.arange(1, grid + 1) - 0.5
-    theta = 1 / x[-1] + (1 - np.sqrt(grid / place)) / (3 * x[int(tail / 4 + 0.5) - 1])
+    theta = 1 / x[-1] + (1 - np.sqrt(grid / place)) / (3 * x[quarter])
     k_grid = np.log1p(-theta[:, None] * x).mean(1)
     likelihood = tail * (np.log(-theta / k_grid) - k_grid - 1)
     weight = 1 / np.exp(likelihood - likelihood[:, None]).sum(1)

@@ -26,7 +26,7 @@ from kglm.infer.reading import Reading
 from kglm.infer.tables import Floats, Ints, array
 from kglm.kg.graph import KnowledgeGraph
 from kglm.model.annotation import Type
-from kglm.model.chunk import FIRST, FURTHER
+from kglm.model.chunk import FIRST_WORD, LATER_WORD
 
 
 @dataclass(frozen=True)
@@ -234,7 +234,7 @@ class _Enumeration:
         alias_UAL = np.stack(words) if words else np.zeros((0, *aliases.shape), np.int64)
         order_UJ = torch.zeros(len(nodes), aliases.slots, dtype=torch.int64)
         for row, (node, said) in enumerate(self._speakers):
-            order_UJ[row, aliases[node].next_slots(said)] = FURTHER if said else FIRST
+            order_UJ[row, aliases[node].next_slots(said)] = LATER_WORD if said else FIRST_WORD
         generated_UV, copied_UJ = self._reading.model.every_word(
             h_x_H,
             torch.tensor(nodes, dtype=torch.int64, device=device),

@@ -64,7 +64,7 @@ def particle_filter(scene: Scene, config: ParticleConfig, seed: int, *, penalty:
     others = None if scene.candidates.complete else _Others(scene, config, rng)
     totals_T, ess_T = np.empty(len(scene)), np.empty(len(scene))
     for t in range(len(scene)):
-        nodes = list(scene.candidates.at(t, histories.cast))
+        nodes = list(scene.candidates.at(t))
         [type_KC] = histories.types(t, scene.latent)
         prior_KJ = histories.steps(t, nodes, scene.latent, type_KC)
         joint_KJ = prior_KJ + scene.word_scores(t, histories, nodes, penalty)
@@ -118,12 +118,12 @@ class _Others:
 
     def score(self, t: int, type_KC: Floats, prior_KJ: Floats, penalty: float) -> Floats:
         """A guess of log p(start of someone else, x_t): what of the starts the candidates leave (K × 1)."""
-        start_K = np.exp(_log_start(type_KC))
-        left_K = np.maximum(start_K - np.exp(prior_KJ[:, FIRST:]).sum(1), 1e-6 * start_K)
+        log_start_K = _log_start(type_KC)
+        left_K = np.maximum(1 - np.exp(prior_KJ[:, FIRST:] - log_start_K[:, None]).sum(1), 1e-6)
         words = self._scene.words
         plain = words.plain_T[t] - penalty * words.unknown_T[t]
         worth = 0.0 if words.unknown_T[t] else self._log_worth
-        return np.asarray(np.log(left_K) + plain + worth)[:, None]
+        return np.asarray(log_start_K + np.log(left_K) + plain + worth)[:, None]
 
     def density(self, type_KC: Floats, log_p_K: Floats) -> Floats:
         """p(start of e) / p(start) of starts with these log-probabilities."""

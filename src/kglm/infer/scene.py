@@ -39,7 +39,7 @@ class Candidates(Protocol):
     complete: bool
     """Whether nothing else can."""
 
-    def at(self, t: int, cast: Cast) -> Sequence[int]:
+    def at(self, t: int) -> Sequence[int]:
         """The entities that are weighed at target t; no doubles."""
 
     def length(self, t: int, node: int) -> int:
@@ -53,8 +53,8 @@ class AllEntities:
     count: int
     complete = True
 
-    def at(self, t: int, cast: Cast) -> Sequence[int]:
-        del t, cast
+    def at(self, t: int) -> Sequence[int]:
+        del t
         return range(self.count)
 
     def length(self, t: int, node: int) -> int:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from kglm.infer.tables import Bools, Floats, Ints, Text, array
 from kglm.model.aliases import AliasTable
-from kglm.model.chunk import FIRST, FURTHER
+from kglm.model.chunk import FIRST_WORD, LATER_WORD
 from kglm.model.kglm import Kglm
 from kglm.model.softmax import linear_log_prob
 from kglm.text.vocabulary import UNKNOWN_INDEX
@@ -88,7 +88,8 @@ class WordTable:
         for row, (t, node, begun) in enumerate(wanted):
             aliases = self._aliases[node]
             match_PJ[row, aliases.matches(self._text.target(t))] = True
-            order_PJ[row, aliases.next_slots(self._text.surface[begun + 1 : t + 1])] = FIRST if begun == t else FURTHER
+            so_far = self._text.surface[begun + 1 : t + 1]
+            order_PJ[row, aliases.next_slots(so_far)] = LATER_WORD if so_far else FIRST_WORD
         scores = self._model.entity_words(
             self._h_x_TH[t_P],
             place_P,

@@ -30,7 +30,7 @@ from kglm.text.vocabulary import PADDING_INDEX
 BUCKETS = len(DISTANCES) + 1
 MAX_SCORED_TAILS = 64
 """Among more tails of one relation each is as likely as the other."""
-FIRST, FURTHER = 1, 2
+FIRST_WORD, LATER_WORD = 1, 2
 """Of a slot that comes next in its alias: at the first word of a mention, and at a further one."""
 
 
@@ -65,7 +65,7 @@ class Chunk:
     match_SJ: Tensor
     """Whether slot j of the entity says the target."""
     order_SJ: Tensor
-    """Whether slot j comes next in its alias: FIRST or FURTHER as the word is, 0 if it does not."""
+    """Whether slot j comes next in its alias: FIRST_WORD or LATER_WORD as the word is, 0 if it does not."""
 
     node_U: Tensor
     alias_UAL: Tensor
@@ -210,7 +210,7 @@ class _Mentions:
         node = int(document.node_T[target])
         self._match += [(len(self._position), slot) for slot in document.slots_T[target]]
         first, slots = document.order_T[target]
-        self._order += [(len(self._position), slot, FIRST if first else FURTHER) for slot in slots]
+        self._order += [(len(self._position), slot, FIRST_WORD if first else LATER_WORD) for slot in slots]
         self._position.append(position)
         self._entity.append(self._nodes.setdefault(node, len(self._nodes)))
 
