@@ -51,6 +51,9 @@ def test_every_command(page: Path, home: Path) -> None:
                 [sys.executable, "-m", *words], cwd=home, capture_output=True, text=True, timeout=120
             )
             assert process.returncode == 0, f"{page.name}: {line}\n{process.stderr}"
+    for block in blocks(page, "python") if page.name != "README.md" else ():
+        process = subprocess.run([sys.executable, "-c", block], cwd=home, capture_output=True, text=True)
+        assert process.returncode == 0, f"{page.name}: {block}\n{process.stderr}"
 
 
 def test_the_python_of_the_readme(home: Path) -> None:

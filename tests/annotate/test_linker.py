@@ -28,6 +28,7 @@ NAMES = {
     "Q5": ("It",),
     "Q6": ("Stephen King", "King"),
     "Q8": ("the",),
+    "Q9": ("capital of France",),
     "P36": ("capital",),
     "P131": ("located in",),
     "P17": ("country",),
@@ -76,6 +77,7 @@ def test_what_is_known_is_kept_and_helps(linker: Linker, graph: KnowledgeGraph) 
 
 def test_plain_words_are_no_names(linker: Linker) -> None:
     assert found(linker, "the city is big") == []  # no capital
+    assert found(linker, "the capital of France is") == [("France", "Q142")]  # nor does this name begin with one
     assert found(linker, "It is big") == []  # a function word, though someone has this name
     assert linker.link([]) == []
 

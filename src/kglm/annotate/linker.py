@@ -1,6 +1,6 @@
 """Which entities a text names, with probabilities: names of the graph, and what speaks for one namesake or another.
 
-A mention is the longest name that stands in the text, with a capital letter or a digit in it. Its candidates are all
+A mention is the longest name that stands in the text, and begins with a capital letter or digit. Its candidates are all
 entities of that name. What speaks for one is a sum of features: how much the graph and the training texts say of it,
 whether it is the name itself or an alias, whether its relations and neighbours have words of the text, whether it has a
 fact with another mention's candidate. The weights are those of a conditional logit, fitted on links that people made
@@ -150,9 +150,8 @@ class Linker:
 
 
 def _is_name(words: Sequence[str]) -> bool:
-    """Whether words that are a name are likely to be one here: a capital or digit, and not function words alone."""
-    marked = any(char.isupper() or char.isdigit() for word in words for char in word)
-    return marked and any(is_content(word) for word in words)
+    """Whether words that are a name are likely to be one here: its first word has a capital or digit ("iPod" too)."""
+    return any(char.isupper() or char.isdigit() for char in words[0]) and any(is_content(word) for word in words)
 
 
 def readings(

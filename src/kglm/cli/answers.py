@@ -64,7 +64,7 @@ def _print_completion(found: Completion, why: bool) -> None:
             say(f"{name} = {mention.label} ({mention.id}), {mention.p:.1%}")
     rows: list[tuple[str, str, str]] = []
     for word in found.words:
-        reasons = word.reasons[: 5 if why else 1]
+        reasons = [reason for reason in word.reasons if reason.p >= 0.005 * word.p][: 5 if why else 1]
         shown = [f"{reason.p:.2%} {found.why(reason)}" for reason in reasons]
         rows.append((word.word, f"{word.p:.2%}", shown[0] if shown else ""))
         rows += [("", "", each) for each in shown[1:]]

@@ -146,8 +146,8 @@ class Encoder(nn.Module):
             raise ConfigError(f"a vocabulary of {vocabulary_size} words", remedy="give at least one word")
         self.config = config
         weight_VE = _uniform(EMBEDDING_RANGE, (vocabulary_size, config.embedding), generator)
-        self.embedding = nn.Embedding(vocabulary_size, config.embedding, device="meta")  # draws no weights of its own
-        self.embedding.weight = nn.Parameter(weight_VE)
+        # with given weights: to draw its own, torch would first load its compiler, which takes seconds
+        self.embedding: nn.Embedding = nn.Embedding.from_pretrained(weight_VE, freeze=False)  # type: ignore[no-untyped-call]
         self.sizes = (*[config.hidden] * (config.layers - 1), config.output or config.embedding)
         """Hidden size of each layer."""
         self.layers = nn.ModuleList(
