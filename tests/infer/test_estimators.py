@@ -13,7 +13,7 @@ import pytest
 
 from kglm.errors import ConfigError, DataError, KglmError
 from kglm.infer.beam import exact
-from kglm.infer.importance import ImportanceConfig, draw, proposal_tables
+from kglm.infer.importance import draw, proposal_tables
 from kglm.infer.marginal import MarginalConfig, effective_size, log_marginal, pareto_k
 from kglm.infer.particle import ParticleConfig, particle_filter
 from kglm.infer.scene import AllEntities, Candidates, Scene
@@ -37,16 +37,15 @@ class TestImportance:
     @pytest.mark.parametrize("temperature", [1.0, 1.7])
     def test_the_mean_of_the_weights_is_the_truth(self, toy: Toy, words: list[str], temperature: float) -> None:
         view = scene(toy, words)
-        config = ImportanceConfig(10_000, temperature, block=5000)
-        tables = proposal_tables(view, toy.proposal, config)
-        weights = np.concatenate([(d.log_p_TS - d.log_q_TS).sum(0) for d in draw(view, tables, config, 1)])
+        tables = proposal_tables(view, toy.proposal, temperature=temperature)
+        blocks = draw(view, tables, 10_000, block=5000, seed=1)
+        weights = np.concatenate([(d.log_p_TS - d.log_q_TS).sum(0) for d in blocks])
         assert_mean(weights, exact(scene(toy, words))[-1])
 
     @pytest.mark.parametrize("peek", [True, False])
     def test_annotations_are_drawn_as_often_as_their_density_says(self, toy: Toy, peek: bool) -> None:
         view = scene(toy, ["Mario", "Boy"])
-        config = ImportanceConfig(20_000, peek=peek, block=20_000)
-        [drawn] = draw(view, proposal_tables(view, toy.proposal, config), config, 3)
+        [drawn] = draw(view, proposal_tables(view, toy.proposal, peek=peek), 20_000, block=20_000, seed=3)
         counts = Counter(map(tuple, drawn.z_TS.T.tolist()))
         density = {tuple(z): q for z, q in zip(drawn.z_TS.T.tolist(), np.exp(drawn.log_q_TS.sum(0)), strict=True)}
         assert sum(density.values()) == pytest.approx(1, abs=0.01), "nearly all annotations have been seen"
@@ -58,8 +57,8 @@ class TestImportance:
         """E_q[w] = Σ_z q(z) p(x, z) / q(z), over all annotations that were ever drawn: exact, not on average."""
         for words in (["Mario", "Boy"], ["1989", "Land"]):
             view = scene(toy, words)
-            config = ImportanceConfig(40_000, 3.0, block=40_000)
-            [drawn] = draw(view, proposal_tables(view, toy.proposal, config), config, 3)
+            tables = proposal_tables(view, toy.proposal, temperature=3.0)
+            [drawn] = draw(view, tables, 40_000, block=40_000, seed=3)
             distinct = {tuple(z): p for z, p in zip(drawn.z_TS.T.tolist(), np.exp(drawn.log_p_TS.sum(0)), strict=True)}
             assert sum(distinct.values()) == pytest.approx(math.exp(exact(scene(toy, words))[-1]), rel=1e-3)
 
@@ -174,4 +173,4 @@ def test_a_proposal_of_another_world_is_refused(toy: Toy, tmp_path: Path) -> Non
         (make_toy(tmp_path / "b", facts=(("Q1", "P1", "Q2"),)), "graph"),
     ):
         with pytest.raises(DataError, match=f"the proposal has another {what}"):
-            proposal_tables(view, other.proposal, ImportanceConfig())
+            proposal_tables(view, other.proposal)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from kglm.errors import ConfigError, DataError
+from kglm.errors import DataError
 from kglm.infer.draws import draw_columns, draw_related
 from kglm.infer.histories import CONTINUE, FIRST, NONE, Cast
 from kglm.infer.scene import Scene
@@ -33,26 +33,6 @@ FOR_TYPE, FOR_NEW, FOR_PARENT = range(3)
 
 
 @dataclass(frozen=True)
-class ImportanceConfig:
-    """How to draw."""
-
-    samples: int = 100
-    """Annotations that are drawn."""
-    temperature: float = 1.0
-    """Above 1 the proposal is flatter, below 1 sharper."""
-    peek: bool = True
-    """Whether the proposal sees the word it labels, as it was trained to."""
-    block: int = 256
-    """Samples that are drawn together: bounds the memory."""
-
-    def __post_init__(self) -> None:
-        if self.samples < 1 or self.block < 1:
-            raise ConfigError(f"{self.samples} samples in blocks of {self.block}", remedy="give at least 1 of each")
-        if not 0 < self.temperature < float("inf"):
-            raise ConfigError(f"a temperature of {self.temperature}", remedy="give a number above 0")
-
-
-@dataclass(frozen=True)
 class Drawn:
     """Annotations of a text and what they weigh; `z_TS` has what each step is: -2 none, -1 continue, or who starts."""
 
@@ -63,8 +43,8 @@ class Drawn:
     """Whether the word is paid for as the unknown one."""
 
 
-def proposal_tables(scene: Scene, proposal: Proposal, config: ImportanceConfig) -> LatentTables:
-    """The proposal's view of the text."""
+def proposal_tables(scene: Scene, proposal: Proposal, *, temperature: float = 1.0, peek: bool = True) -> LatentTables:
+    """The proposal's view of the text; it may or may not see the word it labels."""
     for what, of in (
         ("vocabulary", lambda model: model.encoder.embedding.num_embeddings),
         ("graph", lambda model: (len(model.latent.row_N), len(model.latent.relation_RD))),
@@ -72,14 +52,14 @@ def proposal_tables(scene: Scene, proposal: Proposal, config: ImportanceConfig) 
         if of(proposal) != of(scene.model):
             raise DataError(f"the proposal has another {what} than the model", remedy="train both on the same data")
     with torch.no_grad():
-        h_TD = hidden_states(proposal, scene.text, ahead=int(config.peek))
-        return LatentTables(proposal, h_TD, scene.parts.graph, temperature=config.temperature)
+        h_TD = hidden_states(proposal, scene.text, ahead=int(peek))
+        return LatentTables(proposal, h_TD, scene.parts.graph, temperature=temperature)
 
 
-def draw(scene: Scene, proposal: LatentTables, config: ImportanceConfig, seed: int) -> Iterator[Drawn]:
-    """All samples, a block at a time."""
-    for start in range(0, config.samples, config.block):
-        numbers = range(start, min(start + config.block, config.samples))
+def draw(scene: Scene, proposal: LatentTables, samples: int, *, block: int, seed: int) -> Iterator[Drawn]:
+    """All samples, a block at a time: that bounds the memory."""
+    for start in range(0, samples, block):
+        numbers = range(start, min(start + block, samples))
         streams = [np.random.default_rng([seed, number]).random((5, len(scene))) for number in numbers]
         yield _draw_block(scene, proposal, np.stack(streams, -1))
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from kglm.errors import ConfigError
 from kglm.infer.beam import beam_search, exact
-from kglm.infer.importance import ImportanceConfig, draw, proposal_tables
+from kglm.infer.importance import draw, proposal_tables
 from kglm.infer.particle import ParticleConfig, particle_filter
 from kglm.infer.scene import Scene
 from kglm.infer.tables import Floats
@@ -113,11 +113,10 @@ Result = tuple[Floats, Floats, Floats, float]
 def _importance(scene: Scene, config: MarginalConfig, proposal: Proposal | None, penalty: float, seed: int) -> Result:
     if proposal is None:
         raise ConfigError("importance sampling draws from a proposal: none is given", remedy="give --proposal RUN")
-    drawing = ImportanceConfig(config.samples, config.temperature, config.peek, config.block)
-    tables = proposal_tables(scene, proposal, drawing)
+    tables = proposal_tables(scene, proposal, temperature=config.temperature, peek=config.peek)
     totals_T = upp_T = np.full(len(scene), -np.inf)
     weights = []
-    for drawn in draw(scene, tables, drawing, seed):
+    for drawn in draw(scene, tables, config.samples, block=config.block, seed=seed):
         log_w_TS = np.cumsum(drawn.log_p_TS - drawn.log_q_TS, 0)
         upp_TS = log_w_TS - penalty * np.cumsum(drawn.unknown_TS, 0)
         totals_T = np.logaddexp(totals_T, np.logaddexp.reduce(log_w_TS, 1))
