@@ -85,12 +85,15 @@ class TestImportance:
 class TestParticle:
     @pytest.mark.parametrize("words", TEXTS, ids=" ".join)
     @pytest.mark.parametrize("penalty", [0.0, math.log(5)])
-    def test_the_mean_of_many_filters_is_the_truth(self, toy: Toy, words: list[str], penalty: float) -> None:
+    @pytest.mark.parametrize("count", [500, pytest.param(10_000, marks=pytest.mark.slow)])
+    def test_the_mean_of_many_filters_is_the_truth(
+        self, toy: Toy, words: list[str], penalty: float, count: int
+    ) -> None:
         """Few particles, often resampled, candidates that leave out almost everything: still unbiased."""
         view = scene(toy, words, Some(toy.graph.number("Q2")))
         truth = exact(scene(toy, words), penalty=penalty)[-1]
         config = ParticleConfig(5, resample=0.9)
-        runs = [particle_filter(view, config, seed, penalty=penalty).totals_T[-1] for seed in range(2000)]
+        runs = [particle_filter(view, config, seed, penalty=penalty).totals_T[-1] for seed in range(count)]
         assert_mean(np.array(runs), truth)
 
     def test_with_all_candidates_it_is_nearly_exact(self, toy: Toy) -> None:
