@@ -25,7 +25,7 @@ from kglm.model.chunk import ChunkBuilder, whole
 from kglm.model.encoder import EncoderConfig
 from kglm.model.entities import EntityTable, relation_words
 from kglm.model.kglm import Kglm
-from kglm.model.latent import LatentConfig
+from kglm.model.latent import PAPER, LatentConfig
 from kglm.model.parts import KglmConfig, Scores
 from kglm.model.proposal import Proposal
 from kglm.text.document import END, START, Document, Mention
@@ -43,6 +43,13 @@ NAMES = {"Q1": ("Mario Land", "Mario"), "Q2": ("Game Boy",)}  # Q3 has no name a
 INTRODUCTIONS = {"Q1": 3, "Q2": 1}
 """In how many training documents they are introduced; Q3 in none."""
 SIZE = 3
+OPTIONS = {
+    "best": {},
+    "everything on": {"latent": LatentConfig(entity_bias=True)},
+    "paper": {"latent": PAPER},
+    "window": {"parent_window": 1},
+    "three types": {"latent": PAPER, "mention_types": "paper"},
+}
 
 
 @dataclass

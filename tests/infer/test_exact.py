@@ -15,17 +15,10 @@ from hypothesis import strategies as st
 from kglm.errors import ConfigError
 from kglm.infer.beam import beam_search, exact
 from kglm.infer.scene import AllEntities, Scene
-from kglm.model.latent import PAPER, LatentConfig
+from kglm.model.latent import LatentConfig
 from kglm.text.document import START, Document
-from toys import YEAR, Some, Step, Toy, enumerate_log_joint, legal_steps, make_toy
+from toys import OPTIONS, YEAR, Some, Step, Toy, enumerate_log_joint, legal_steps, make_toy
 
-OPTIONS = {
-    "best": {},
-    "everything on": {"latent": LatentConfig(entity_bias=True)},
-    "paper": {"latent": PAPER},
-    "window": {"parent_window": 1},
-    "three types": {"latent": PAPER, "mention_types": "paper"},
-}
 TEXTS = [["Mario", "is", "Boy"], ["Game", "Boy", "Tennis"], ["Mario", "Land", "1989"], ["is"]]
 
 

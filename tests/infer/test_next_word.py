@@ -14,17 +14,8 @@ from kglm.infer.histories import CONTINUE, FIRST, NONE
 from kglm.infer.next_word import NextWordConfig, NextWords, Reason, describe, next_words
 from kglm.infer.reading import Reading, Span, read
 from kglm.model.annotation import Type
-from kglm.model.latent import PAPER, LatentConfig
 from kglm.text.document import START
-from toys import Step, Toy, enumerate_log_joint, legal_steps, make_toy, random_texts, sayable
-
-OPTIONS = {
-    "best": {},
-    "everything on": {"latent": LatentConfig(entity_bias=True)},
-    "paper": {"latent": PAPER},
-    "window": {"parent_window": 1},
-    "three types": {"latent": PAPER, "mention_types": "paper"},
-}
+from toys import OPTIONS, Step, Toy, enumerate_log_joint, legal_steps, make_toy, random_texts, sayable
 
 
 @pytest.fixture(scope="module")

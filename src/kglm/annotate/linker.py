@@ -48,6 +48,11 @@ class Linked(NamedTuple):
     end: int
     candidates: tuple[Candidate, ...]
 
+    @classmethod
+    def certain(cls, start: int, end: int, node: int) -> Linked:
+        """A mention of which it is known whose it is."""
+        return cls(start, end, (Candidate(node, 1.0),))
+
     @property
     def node(self) -> int:
         return self.candidates[0].node
@@ -71,7 +76,7 @@ class Linker:
 
     def link(self, words: Sequence[str], known: Sequence[tuple[int, int, int]] = ()) -> list[Linked]:
         """All mentions, in order; what is `known`, (start, end, node), is kept and helps to decide the rest."""
-        found = [Linked(start, end, (Candidate(node, 1.0),)) for start, end, node in known]
+        found = [Linked.certain(*span) for span in known]
         spans = [*((start, end, [node]) for start, end, node in known), *self.mentions(words, known)]
         others = {place: set(nodes) for place, (_, _, nodes) in enumerate(spans)}
         for place in range(len(known), len(spans)):

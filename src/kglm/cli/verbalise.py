@@ -23,18 +23,19 @@ def verbalise(
     json: Json = False,
 ) -> None:
     """Put facts into words: short annotated texts, to train on beside articles, that teach how facts sound."""
-    from kglm.annotate.verbalise import VerbaliseConfig, Verbaliser
+    from kglm.annotate.verbalise import VerbaliseConfig
+    from kglm.annotate.verbalise import verbalise as put_into_words
     from kglm.progress import progress
     from kglm.text.document import write_documents
 
     if documents < 1:
         raise ConfigError(f"--documents {documents}", remedy="give at least 1")
     with KnowledgeGraph.open(kg) as graph:
-        verbaliser = Verbaliser(graph, VerbaliseConfig(hold_out_relations=frozenset(without or ())))
+        config = VerbaliseConfig(hold_out_relations=frozenset(without or ()))
+        found = []
         with progress("putting facts into words", documents, "documents") as advance:
-            found = []
-            for number in range(documents):
-                found.append(verbaliser.document(number, seed))
+            for document in put_into_words(graph, documents, seed=seed, config=config):
+                found.append(document)
                 advance()
     write_documents(to, found)
     words = sum(len(document.tokens) for document in found)

@@ -111,7 +111,7 @@ Speak = Callable[[Prompt, Mode], Said]
 
 def _knowing(live: Live) -> Speak:
     def speak(prompt: Prompt, mode: Mode) -> Said:
-        reading = read(live.run, live.model, [START, *prompt.words], _annotations(live, prompt, mode))
+        reading = read(live.run, live.model, prompt.words, _annotations(live, prompt, mode))
         found = next_words(reading)
         words = found.top(TOP)
         return Said(words, [found.reasons(word)[0] for word, _ in words])
@@ -120,17 +120,17 @@ def _knowing(live: Live) -> Speak:
 
 
 def _annotations(live: Live, prompt: Prompt, mode: Mode) -> list[tuple[float, Annotation]]:
-    """Who is mentioned in the prompt; places after `@@START@@`."""
+    """Who is mentioned in the prompt."""
     if mode == "linked":
         linked = live.linker.link(prompt.words)
-        return [(p, [Span(a + 1, b + 1, node) for a, b, node in spans]) for p, spans in readings(linked)]
+        return [(p, [Span(*span) for span in spans]) for p, spans in readings(linked)]
     ids = [prompt.id] if mode == "oracle" else list(prompt.shortlist)
     nodes = [node for id in ids if (node := live.graph.find(id)) is not None]
     if not nodes:
         return [(1.0, [])]
     place = (prompt.start, prompt.end)
     weights = live.linker.probabilities(prompt.words, *place, nodes) if len(nodes) > 1 else [1.0]
-    return [(p, [Span(place[0] + 1, place[1] + 1, node)]) for p, node in zip(weights, nodes, strict=True)]
+    return [(p, [Span(*place, node)]) for p, node in zip(weights, nodes, strict=True)]
 
 
 def _plain(run: Run) -> Speak:
@@ -141,7 +141,7 @@ def _plain(run: Run) -> Speak:
         del mode
         words = torch.tensor([run.vocabulary.encode([START, *prompt.words])])
         with torch.no_grad():
-            p_V = model.next_words(words)[0, -1].double().exp()
+            p_V = model.next_words(words)[0].double().exp()
         best = torch.topk(p_V, TOP)
         found = [(run.vocabulary.words[int(k)], float(p)) for p, k in zip(best.values, best.indices, strict=True)]
         return Said(found, [None] * len(found))

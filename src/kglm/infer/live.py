@@ -16,7 +16,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from kglm.annotate.linker import Candidate, Linked, Linker, readings
+from kglm.annotate.linker import Linked, Linker, readings
+from kglm.annotate.names import NameIndex
 from kglm.errors import ConfigError, DataError
 from kglm.infer.generate import GenerateConfig, Spoken, generate
 from kglm.infer.next_word import NextWordConfig, NextWords, Reason, describe, next_words
@@ -109,10 +110,12 @@ def reason_json(graph: KnowledgeGraph, reason: Reason) -> dict[str, Any]:
 class Live:
     """A trained KGLM on a graph. State is passed, not kept: two prompts know nothing of each other."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, names: NameIndex | None = None) -> None:
+        """`names`: those of the graph, if they are known already."""
         if not isinstance(run.model, Kglm):
             raise ConfigError(f"is a {run.settings.model}", place=run.home, remedy="give a run of: kglm train kglm")
         self.run = run
+        self._names = names
         self.model: Kglm = run.model
 
     @classmethod
@@ -126,7 +129,9 @@ class Live:
 
     @cached_property
     def linker(self) -> Linker:
-        return Linker(self.graph, introductions=self.run.introductions)
+        linker = Linker(self.graph, self._names, self.run.introductions)
+        self._names = linker.names
+        return linker
 
     def edited(self, edits: Sequence[str | FactEdit | NewEntity]) -> Live:
         """The model on an edited fork of its graph; a text is a fact to be the only one of its head and relation."""
@@ -134,10 +139,8 @@ class Live:
         for edit in edits:
             step = FactEdit("set", *parse_fact(fork, edit)) if isinstance(edit, str) else edit
             fork.edit([step])
-        other = Live(self.run.on(fork))
-        if "linker" in self.__dict__ and not any(isinstance(edit, NewEntity) for edit in edits):
-            other.__dict__["linker"] = Linker(fork, self.linker.names, self.run.introductions)
-        return other
+        renamed = any(isinstance(edit, NewEntity) for edit in edits)
+        return Live(self.run.on(fork), None if renamed else self._names)
 
     # Prompts
 
@@ -174,11 +177,11 @@ class Live:
         words = self.words(prompt)
         known = self.spans(words, entities)
         annotations: list[tuple[float, Annotation]] = [(1.0, known)]
-        linked = self.linker.link(words, known) if links != "none" else _certain(known)
+        linked = self.linker.link(words, known) if links != "none" else [Linked.certain(*span) for span in known]
         if links != "none":
             ways = readings(linked, most=1 if links == "best" else 8)
             annotations = [(p, [Span(*span) for span in spans]) for p, spans in ways]
-        return read(self.run, self.model, [START, *words], _shifted(annotations)), linked
+        return read(self.run, self.model, words, annotations), linked
 
     # Answers
 
@@ -217,15 +220,6 @@ class Live:
         reading, _ = self.read(prompt, entities, links=links)
         for spoken, _ in generate(reading, config or GenerateConfig()):
             yield spoken
-
-
-def _certain(spans: Sequence[Span]) -> list[Linked]:
-    return [Linked(start, end, (Candidate(node, 1.0),)) for start, end, node in spans]
-
-
-def _shifted(annotations: Sequence[tuple[float, Annotation]]) -> list[tuple[float, Annotation]]:
-    """Places after `@@START@@`."""
-    return [(p, [Span(start + 1, end + 1, node) for start, end, node in spans]) for p, spans in annotations]
 
 
 def load(run: str | Path, *, kg: str | Path | None = None) -> Live:

@@ -14,7 +14,7 @@ from kglm.errors import ConfigError
 from kglm.model.chunk import Chunk
 from kglm.model.encoder import EncoderConfig, State
 from kglm.model.parts import ChunkModel, Scores
-from kglm.model.softmax import linear_log_prob
+from kglm.model.softmax import linear_log_prob, linear_log_probs
 from kglm.text.vocabulary import UNKNOWN_INDEX
 
 
@@ -32,10 +32,8 @@ class AwdLstm(ChunkModel):
         self.word_bias_V = nn.Parameter(torch.zeros(vocabulary_size))
 
     def next_words(self, words_BT: Tensor) -> Tensor:
-        """log p of every word after each position (B × T × V)."""
-        h_BTH = self.encoder(words_BT).h_BTD
-        logits_BTV = torch.nn.functional.linear(h_BTH, self.encoder.embedding.weight, self.word_bias_V)
-        return logits_BTV.log_softmax(-1)
+        """log p of every word after the last one (B × V)."""
+        return linear_log_probs(self.encoder(words_BT).h_BTD[:, -1], self.encoder.embedding.weight, self.word_bias_V)
 
     def forward(self, chunk: Chunk, state: State | None = None, *, generator: Generator | None = None) -> Scores:
         output = self.encoder(chunk.words_BT, state, generator=generator, reset_B=chunk.reset_B, share=chunk.share)

@@ -17,7 +17,7 @@ from kglm.model.chunk import Chunk
 from kglm.model.entities import EntityTable
 from kglm.model.parts import KglmConfig, LatentModel, seeded
 from kglm.model.render import Renderer, WordScores, real_slots
-from kglm.model.softmax import linear_log_prob, linear_logsumexp, linear_score
+from kglm.model.softmax import linear_log_prob, linear_log_probs, linear_logsumexp, linear_score
 from kglm.text.vocabulary import UNKNOWN_INDEX
 
 
@@ -81,8 +81,7 @@ class Kglm(LatentModel):
 
     def plain_words(self, h_x_SH: Tensor) -> Tensor:
         """log p of every word of the vocabulary, outside mentions (S × V)."""
-        logits_SV = torch.nn.functional.linear(h_x_SH, self.encoder.embedding.weight, self.word_bias_V)
-        return logits_SV.log_softmax(-1)
+        return linear_log_probs(h_x_SH, self.encoder.embedding.weight, self.word_bias_V)
 
     def every_word(self, h_x_H: Tensor, node_U: Tensor, alias_UAL: Tensor, order_UJ: Tensor) -> tuple[Tensor, Tensor]:
         """log p of generating every word (U × V) and of copying every slot (U × J), given each entity."""

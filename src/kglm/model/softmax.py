@@ -60,6 +60,11 @@ def linear_log_prob(h_SH: Tensor, weight_VH: Tensor, bias_V: Tensor, column_S: T
     return linear_score(h_SH, weight_VH, bias_V, column_S) - linear_logsumexp(h_SH, weight_VH, bias_V)
 
 
+def linear_log_probs(h_SH: Tensor, weight_VH: Tensor, bias_V: Tensor) -> Tensor:
+    """log softmax(W h_s + b) at every column: for few rows, as all of them are held."""
+    return torch.nn.functional.linear(h_SH, weight_VH, bias_V).log_softmax(-1)
+
+
 class _Block(NamedTuple):
     rows: slice
     changed: Tensor
