@@ -74,6 +74,13 @@ class TestResult:
             assert list(graph.names(graph.number("Q1"))) == ["one", "uno", "1"]
         assert report.aliases == 2
 
+    def test_names_that_were_escaped_twice(self, tmp_path: Path) -> None:
+        facts = write_facts(tmp_path / "f.tsv", [("Q1", "P1", "Q2")])
+        (tmp_path / "e.jsonl").write_text(r'{"id": "Q1", "label": "\\u00C1vila", "aliases": ["a\\\\b", "\\ud800x"]}')
+        import_graph([facts], tmp_path / "g.kg", entities=[tmp_path / "e.jsonl"])
+        with KnowledgeGraph.open(tmp_path / "g.kg") as graph:
+            assert list(graph.names(graph.number("Q1"))) == ["Ávila", r"a\\b", "?x"]
+
     def test_many_statements_of_one_fact_are_not_joined_with_each_other(self, tmp_path: Path) -> None:
         fact = {"head": "Q1", "relation": "P54", "tail": "Q2"}
         rows = [json.dumps(fact | {"qualifiers": {"P580": [f"V::{n}.0000::1"]}}) for n in range(1000)]

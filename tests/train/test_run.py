@@ -71,6 +71,27 @@ def test_a_loaded_run_scores_as_the_trained_one(run: Path) -> None:
     assert nats == pytest.approx(min(record["valid"]["nats"] for record in metrics), rel=1e-5)
 
 
+def test_a_run_begins_with_the_weights_of_another(
+    run: Path, kg: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    still = replace(SETTINGS, train=replace(SETTINGS.train, learning_rate=1e-9, average="none", epochs=1))
+    train(still, [DOCUMENTS], [DOCUMENTS], kg, tmp_path / "next", start=run)
+    assert "anew" not in capsys.readouterr().err
+    old, new = (load_tensors(home / "model.safetensors") for home in (run, tmp_path / "next"))
+    assert old.keys() == new.keys()
+    assert all(torch.allclose(old[name], new[name], atol=1e-5) for name in old)
+    assert (tmp_path / "next" / "vocabulary.json").read_bytes() == (run / "vocabulary.json").read_bytes()
+
+    train(load_config("tiny", "proposal", ["train.epochs=1"]), [DOCUMENTS], [DOCUMENTS], kg, tmp_path / "q", start=run)
+    train(still, [DOCUMENTS], [DOCUMENTS], kg, tmp_path / "back", start=tmp_path / "q")
+    assert "begin anew" in capsys.readouterr().err, "a proposal says no words"
+
+    wide = load_config("tiny", "kglm", ["encoder.hidden=23"])
+    with pytest.raises(ConfigError, match="its encoder has another encoder"):
+        train(wide, [DOCUMENTS], [DOCUMENTS], kg, tmp_path / "wide", start=run)
+    assert not (tmp_path / "wide" / "run.json").exists()
+
+
 def test_the_graph_may_have_been_edited_but_it_is_said(
     run: Path, kg: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,8 +1,8 @@
 """Facts of a graph put into words: short texts about its entities, annotated by construction.
 
 A model learns from them what a relation sounds like, and that after "The capital of X is" a fact is due. Nothing is
-written for particular relations: a relation's name and aliases are sorted by their shape (a noun, "born in", "is in the
-state of", "works for"), and each shape has frames in which it is English. So a graph of one's own works as well.
+written for particular relations: their names and aliases are put into the frames that fit them (see `phrases`). So a
+graph of one's own works as well.
 
 documents = list(verbalise(graph, 1000, seed=0))
 """
@@ -14,96 +14,27 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from kglm.annotate.phrases import FRAMES, Phrase, Shape, phrases_of
 from kglm.errors import GraphError
+from kglm.kg.dates import YEAR, Date, render_date
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import NEW, REFLEXIVE, REVERSE
-from kglm.kg.literals import is_literal
+from kglm.kg.literals import is_date, is_literal
 from kglm.text.document import END, START, Document, Mention
 from kglm.text.tokenizer import tokenizer
 
-Shape = Literal["noun", "participle", "predicate", "verb", "preposition"]
-_PREPOSITION = "in|on|at|by|to|of|from|with|for|as|after|under|into|near|against|about|through"
-_ENDS_IN_PREPOSITION = re.compile(rf".* (?:{_PREPOSITION})")
-_PARTICIPLE = re.compile(
-    rf"(?:\w+ed|\w+wn|\w+en|born|set|made|sung|led|won|held|built|found|fought|put|cut|sold|told|spoken)"
-    rf"(?: \w+)?(?: (?:{_PREPOSITION}))"
-)
-_PREDICATE = re.compile(r"(?:is|was|are|were|has|had) .+")
-_VERB = re.compile(rf"\w+s (?:{_PREPOSITION})|\w+ed (?:{_PREPOSITION})")
-_IS = re.compile(r"^(?:is|was|are|were) ")
-_NOUN = re.compile(r"[^\W\d_][^\W\d_]+(?:[ -][^\W\d_]+){0,4}")
 _COUNTRY_LIKE = re.compile(r"\b(?:States|Kingdom|Republic|Islands|Emirates|Union|Federation|Netherlands|Isles)\b")
-CLASS_RELATIONS = ("P106", "P31", "P279")
+_IS = re.compile(r"^(?:is|was|are|were) ")
+_KIND_END = re.compile(r" (?:of|in|for|with) |,| \(")
+INSTANCE, HUMAN = "P31", "human"
+CLASS_RELATIONS = ("P106", INSTANCE, "P279")
 """What kind of thing an entity is, best first: occupation, instance of, subclass of."""
 
 
-class Phrase(NamedTuple):
-    """A way to name a relation, and what kind of words it is."""
-
-    text: str
-    shape: Shape
-
-
-FRAMES: dict[Shape, tuple[str, ...]] = {
-    "noun": (
-        "The {r} of {x} is {y}",
-        "The {r} of {x} was {y}",
-        "The {r} of {the_x} is {y}",
-        "{x} 's {r} is {y}",
-        "{x} 's {r} was {y}",
-        "{y} is the {r} of {x}",
-        "{y} was the {r} of {x}",
-        "{y} , the {r} of {x}",
-        "{x} is {a_kind} whose {r} is {y}",
-        "{x} is {a_kind} with the {r} {y}",
-        "The {r} of the {kind} {x} is {y}",
-        "{x} ( {r} : {y} )",
-        "{x} has {y} as its {r}",
-        "{x} has the {r} {y}",
-        "As {r} of {x} , one finds {y}",
-        "The {kind} {x} has {y} as {r}",
-        "For {x} , the {r} is {y}",
-    ),
-    "participle": (
-        "{x} was {r} {y}",
-        "{x} is {r} {y}",
-        "{x} , {r} {y}",
-        "{x} , who was {r} {y}",
-        "{x} , which was {r} {y}",
-        "{x} is {a_kind} that was {r} {y}",
-        "{x} is {a_kind} which was {r} {y}",
-        "{x} is {a_kind} {r} {y}",
-        "{x} was {a_kind} {r} {y}",
-        "The {kind} {x} was {r} {y}",
-        "The {kind} {x} is {r} {y}",
-        "{x} has been {r} {y}",
-    ),
-    "predicate": (
-        "{x} {r} {y}",
-        "{x} , which {r} {y}",
-        "The {kind} {x} {r} {y}",
-        "{x} is {a_kind} that {r} {y}",
-        "{x} is {a_kind} {r_without_is} {y}",
-        "{x} was {a_kind} {r_without_is} {y}",
-    ),
-    "verb": (
-        "{x} {r} {y}",
-        "{x} , who {r} {y}",
-        "The {kind} {x} {r} {y}",
-        "{x} is {a_kind} that {r} {y}",
-    ),
-    "preposition": (
-        "{x} is {r} {y}",
-        "{x} is {a_kind} {r} {y}",
-        "{x} was {a_kind} {r} {y}",
-        "The {kind} {x} {r} {y}",
-    ),
-}
-"""By shape; {y} is what the sentence is about to say, {kind} what kind of thing x is."""
 ENDINGS = (".", ".", ".", ".", ", as is well known .", ", according to most sources .", ";", ".")
 
 
@@ -145,22 +76,6 @@ class _Text:
     mentions: list[Mention] = field(default_factory=list)
 
 
-def shape_of(text: str) -> Shape | None:
-    """What kind of words the name of a relation is; None if it cannot stand in a sentence."""
-    text = text.strip()
-    if re.fullmatch(_PREPOSITION, text):
-        return "preposition"
-    if _PREDICATE.fullmatch(text):
-        return "predicate"
-    if _PARTICIPLE.fullmatch(text):
-        return "participle"
-    if _VERB.fullmatch(text):
-        return "verb"
-    if text.isupper() or _ENDS_IN_PREPOSITION.fullmatch(text) or not _NOUN.fullmatch(text):
-        return None
-    return "noun"
-
-
 class Verbaliser:
     """Puts facts of one graph into words."""
 
@@ -194,9 +109,8 @@ class Verbaliser:
             names = [self.graph.relation_name(id)]
             if (entity := self.graph.find(id)) is not None:
                 names += self.graph.names(entity)
-            shaped = [(name, shape_of(name)) for name in dict.fromkeys(names)] if ":" not in id else []
-            found = [Phrase(name, shape) for name, shape in shaped if shape is not None]
-            self._phrases[relation] = [] if id in self.config.hold_out_relations else found
+            silent = ":" in id or id in self.config.hold_out_relations
+            self._phrases[relation] = [] if silent else phrases_of(names)
         return self._phrases[relation]
 
     def frames(self, shape: Shape) -> list[str]:
@@ -220,12 +134,22 @@ class Verbaliser:
             relation = self.graph.find_relation(id)
             for tail in [] if relation is None else self.graph.tails(node, relation).tolist()[:4]:
                 names = self.graph.names(tail)
-                head = re.split(r" (?:of|in|for|or|with) |,| \(", names[0])[0] if names else ""
-                if head and len(head.split()) <= 3 and head.islower():
+                head = _KIND_END.split(names[0])[0] if names else ""
+                if head.islower() and len(head.split()) <= 3 and head != HUMAN and " or " not in names[0]:
                     found.append(head)
             if found:
                 break
         return tuple(found)
+
+    def _is_human(self, node: int) -> bool:
+        relation = self.graph.find_relation(INSTANCE)
+        tails = [] if relation is None else self.graph.tails(node, relation).tolist()
+        return any(HUMAN in self.graph.names(tail)[:1] for tail in tails)
+
+    def _is_true(self, phrase: Phrase, tail: int) -> bool:
+        """Whether the tail is of the kind that the phrase says."""
+        wanted = phrase.tail_kind
+        return wanted is None or any(kind.split()[-1] == wanted.split()[-1] for kind in self._kind(tail))
 
     # Sentences
 
@@ -233,7 +157,7 @@ class Verbaliser:
         """A frame for a fact and what stands in it; None if it cannot be said. One that `asks` ends in {y}."""
         head, relation, tail = fact
         names = {"x": self.name(head, rng), "y": self.name(tail, rng)}
-        options = self.phrases(relation)
+        options = [phrase for phrase in self.phrases(relation) if self._is_true(phrase, tail)]
         if not all(names.values()) or not options:
             return None
         shape = rng.choice(sorted({phrase.shape for phrase in options}))
@@ -242,6 +166,8 @@ class Verbaliser:
         frames = [frame for frame in self.frames(shape) if kinds or "kind" not in frame]
         if asks:
             frames = [frame for frame in frames if frame.endswith("{y}")]
+        if phrase.says_year and is_date(self.graph.id(tail)):
+            names["y"] = tokenizer().words(render_date(Date(YEAR, Date.parse_id(self.graph.id(tail)).year))[0])
         if not _IS.match(phrase.text):
             frames = [frame for frame in frames if "{r_without_is}" not in frame]
         if is_literal(self.graph.id(tail)):  # a date cannot come first: it is nobody before its entity is there
@@ -253,6 +179,7 @@ class Verbaliser:
             "r": phrase.text,
             "r_without_is": _IS.sub("", phrase.text),
             "kind": kind,
+            "who": "who" if self._is_human(head) else "which",
             "a_kind": f"{'an' if kind[:1] in 'aeiou' else 'a'} {kind}",
         }
         return _Choice(rng.choice(frames), values, names, fact)

@@ -25,6 +25,9 @@ def train(
         str | None, typer.Option("--preset", help="Options of the latent variables: best, or as in the paper.")
     ] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", metavar="a.b=c", help="Override a setting.")] = None,
+    start: Annotated[
+        Path | None, typer.Option("--from", metavar="RUN", help="Begin with the words and weights of this run.")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped or killed.")] = False,
     json: Json = False,
 ) -> None:
@@ -34,7 +37,7 @@ def train(
     from kglm.train.totals import COMPONENTS
 
     settings = load_config(config, model, set_ or (), preset=preset)
-    metrics = run_training(settings, data, valid, kg, to, resume=resume)
+    metrics = run_training(settings, data, valid, kg, to, start=start, resume=resume)
     if os.environ.get("RANK", "0") != "0":  # of the processes of torchrun, one speaks
         return
     if json:

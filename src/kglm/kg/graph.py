@@ -120,6 +120,14 @@ class KnowledgeGraph:
     def __contains__(self, id: str) -> bool:
         return self.overlay.number(id) is not None
 
+    def same_numbers(self, other: KnowledgeGraph) -> bool:
+        """Whether entities and relations have the same numbers in both graphs."""
+        return (
+            len(self) == len(other)
+            and list(self.overlay.relations) == list(other.overlay.relations)
+            and all(self.id(number) == other.id(number) for number in range(len(self)))
+        )
+
     def find(self, id: str) -> int | None:
         """The number of an id, or None. Any spelling of a date or quantity finds it."""
         return self.overlay.number(id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
@@ -10,6 +11,7 @@ from kglm.kg.dates import Date
 from kglm.kg.ids import is_item_id, is_relation_id, mint, normalise_title
 from kglm.kg.literals import canonical_literal, is_date, is_literal, literal_from_text
 
+_ESCAPED = re.compile(r"\\u([0-9A-Fa-f]{4})")
 PROBLEMS_KEPT = 20
 """Problems of a block that are reported with their line; all are counted."""
 
@@ -80,7 +82,7 @@ class Batch:
     def name(self, id: str, text: object, kind: int) -> None:
         if text is None:
             return
-        clean = " ".join(text.split()) if isinstance(text, str) else ""
+        clean = " ".join(without_escapes(text).split()) if isinstance(text, str) else ""
         if clean:
             self.names.append((id, kind, without_surrogates(clean)))
         else:
@@ -161,6 +163,11 @@ def historical(id: str) -> str:
     """A date whose year BC is astronomical (-0043 is 44 BC) as Wikidata's JSON has it (-0044)."""
     date = Date.parse_id(id)
     return replace(date, year=date.year - 1).id if date.year < 0 else id
+
+
+def without_escapes(text: str) -> str:
+    """Characters that were escaped twice on their way here ("\\u00C1vila"), as themselves."""
+    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text) if "\\u" in text else text
 
 
 def without_surrogates(text: str) -> str:

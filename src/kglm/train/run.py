@@ -4,6 +4,7 @@ config.toml          all settings
 vocabulary.json      words, and the number of unknown types
 introductions.json   in how many training documents each entity is introduced
 kg.json              which graph and vectors, and their hashes when training started
+start.safetensors    the weights that training began with, if they are of another run
 model.safetensors    the best weights so far
 metrics.jsonl        one line an epoch
 README.md            the model card
@@ -19,10 +20,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from torch import Generator
+from torch import Generator, Tensor
 
 from kglm import __version__, config
-from kglm.errors import DataError, VersionError
+from kglm.errors import ConfigError, DataError, VersionError
 from kglm.files import atomic_file, read_json, write_json
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.vectors import Vectors
@@ -39,11 +40,12 @@ from kglm.text.document import Document, read_documents
 from kglm.text.repair import repair
 from kglm.text.tokenizer import tokenizer
 from kglm.text.vocabulary import Vocabulary
-from kglm.train.checkpoint import load_into, load_tensors
+from kglm.train.checkpoint import load_into, load_tensors, save_tensors
 from kglm.train.settings import RunConfig
 from kglm.train.totals import COMPONENTS
 
 FORMAT = 2
+START = "start.safetensors"
 
 
 class Run:
@@ -86,11 +88,24 @@ class Run:
         return kind(sizes, len(self.vocabulary), table, generator=generator)
 
     @classmethod
-    def create(cls, home: Path, settings: RunConfig, graph: KnowledgeGraph, documents: Sequence[Document]) -> Run:
-        """A new run; words and introductions are counted on the training documents."""
-        vocabulary = Vocabulary.count(documents, min_count=settings.data.min_count)
+    def create(
+        cls,
+        home: Path,
+        settings: RunConfig,
+        graph: KnowledgeGraph,
+        documents: Sequence[Document],
+        start: Run | None = None,
+    ) -> Run:
+        """A new run; words and introductions are counted on the training documents.
+
+        One that starts from another run has its words and weights instead.
+        """
+        vocabulary = start.vocabulary if start else Vocabulary.count(documents, min_count=settings.data.min_count)
         run = cls(home, settings, vocabulary, graph, count_introductions(documents, graph))
+        weights = run.weights_of(start) if start else None
         home.mkdir(parents=True, exist_ok=True)
+        if weights:
+            save_tensors(home / START, weights)
         vocabulary.save(home / "vocabulary.json")
         write_json(home / "introductions.json", {graph.id(node): n for node, n in run.introductions.items()})
         known = {"path": str(graph.store.path.absolute()), "hash": graph.hash, "vectors": run.vectors_hash}
@@ -130,6 +145,27 @@ class Run:
             load_into(run.model, load_tensors(path), path, grows=run.model.grows)
             run.model.eval()
         return run
+
+    def weights_of(self, start: Run) -> dict[str, Tensor]:
+        """The weights of another run as this one's; what that one has not, or has for another graph, begins anew."""
+        own, other = self.model.state_dict(), start.model.state_dict()
+        fits = {name for name, tensor in own.items() if name in other and other[name].shape == tensor.shape}
+        if missing := [name for name in own if name.startswith("encoder.") and name not in fits]:
+            raise ConfigError(
+                f"its encoder has another {missing[0]}",
+                place=start.home,
+                remedy=f"use the [encoder] settings of {start.home / 'config.toml'}",
+            )
+        if not self.graph.same_numbers(start.graph):  # rows of these are relations and entities
+            fits -= self.model.grows
+        if anew := sorted(set(own) - fits):
+            print(f"{start.home} has no weights for {', '.join(anew)}: these begin anew", file=sys.stderr)
+        return {name: other[name] if name in fits else tensor for name, tensor in own.items()}
+
+    def load_start(self) -> None:
+        """Begin with the weights of another run, if this one was made to."""
+        if (path := self.home / START).exists():
+            load_into(self.model, load_tensors(path), path)
 
     def on(self, graph: KnowledgeGraph) -> Run:
         """The run on a fork of its graph, with edits that are not stored: weights are shared, nothing is trained."""

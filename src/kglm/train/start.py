@@ -25,11 +25,19 @@ from kglm.train.world import World, joined
 
 
 def train(
-    settings: RunConfig, data: Sequence[Path], valid: Sequence[Path], kg: Path, to: Path, *, resume: bool = False
+    settings: RunConfig,
+    data: Sequence[Path],
+    valid: Sequence[Path],
+    kg: Path,
+    to: Path,
+    *,
+    start: Path | None = None,
+    resume: bool = False,
 ) -> list[dict[str, Any]]:
     """Train a model into the run directory `to`; with `resume`, go on where an earlier start was.
 
-    Under `torchrun` every process calls this, and they train together.
+    `start` is a run whose words and weights it begins with. Under `torchrun` every process calls this, and they train
+    together.
     """
     with joined(settings.train.device) as world:
         exists = (to / "run.json").exists()
@@ -44,7 +52,8 @@ def train(
         if exists:
             run = _taken_up(to, settings, kg, documents, world)
         else:
-            run = _started(to, settings, kg, documents, world)
+            run = _started(to, settings, kg, documents, world, start)
+        run.load_start()
         torch.set_num_threads(_threads(run, world))
         encoded = [
             run.encode(found, f"encoding {kind} documents", counted=kind == "training", shown=world.leads)
@@ -62,12 +71,15 @@ def train(
                 run.write_card(trainer.metrics, [path.name for path in data])
 
 
-def _started(to: Path, settings: RunConfig, kg: Path, documents: list[list[Document]], world: World) -> Run:
+def _started(
+    to: Path, settings: RunConfig, kg: Path, documents: list[list[Document]], world: World, start: Path | None
+) -> Run:
     """The leader makes the run, the others open it; where it cannot, they leave without a word of their own."""
     failure: KglmError | None = None
     if world.leads:
         try:
-            run = Run.create(to, settings, KnowledgeGraph.open(kg), documents[0])
+            old = None if start is None else Run.open(start)
+            run = Run.create(to, settings, KnowledgeGraph.open(kg), documents[0], old)
             write_json(to / "run.json", read_json(to / "run.json") | {"data": [digest(found) for found in documents]})
         except KglmError as error:
             failure = error
