@@ -133,6 +133,13 @@ class TestPrompts:
     def test_without_links_nothing_is_known_of_anyone(self, model: Live) -> None:
         assert not best(model, links="none") >= BEFORE
 
+    def test_drawn_from_the_posterior(self, model: Live) -> None:
+        assert best(model, links="sampled") > BEFORE
+        assert model.complete(PROMPT, links="sampled").mentions[0].id == "Q76"
+        assert model.complete(PROMPT, links="sampled", edits=["Q76 P569 2013-03-21"]).words[0].word in AFTER
+        with pytest.raises(ConfigError, match="both given and drawn"):
+            model.complete(PROMPT, ["0:2=Q76"], links="sampled")
+
     def test_start_changes_nothing(self, model: Live) -> None:
         words = PROMPT.split()
         assert model.complete([START, *words]).words == model.complete(words).words == model.complete(PROMPT).words

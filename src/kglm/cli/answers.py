@@ -13,7 +13,7 @@ from kglm.errors import ConfigError, KglmError
 if TYPE_CHECKING:
     from kglm.infer.live import Completion, Live
 
-LINKS = ("average", "best", "none")
+LINKS = ("average", "best", "sampled", "none")
 COLOURS = ("cyan", "green", "magenta", "yellow", "blue", "red")
 Words = Annotated[list[str], typer.Argument(metavar="[RUN] TEXT", help="Directory of the run, and the text.")]
 Entities = Annotated[

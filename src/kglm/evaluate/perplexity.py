@@ -23,7 +23,7 @@ import torch
 
 from kglm.annotate.names import NameIndex
 from kglm.errors import ConfigError, DataError
-from kglm.infer.candidates import NamedHere
+from kglm.infer.candidates import named_scene
 from kglm.infer.marginal import Estimate, MarginalConfig, log_marginal
 from kglm.infer.scene import AllEntities, Scene
 from kglm.infer.tables import Floats
@@ -103,11 +103,10 @@ class Perplexity:
 
     def _estimate(self, model: Kglm, document: Document) -> Estimate:
         started = time.perf_counter()
-        scene = Scene(self.run, model, document, AllEntities(len(self.run.graph)))
-        if self._names is not None:
-            scene.candidates = NamedHere(
-                scene.text, self.run.graph, self.run.aliases, self._names, scene.latent, scene.words
-            )
+        if self._names is None:
+            scene = Scene(self.run, model, document, AllEntities(len(self.run.graph)))
+        else:
+            scene = named_scene(self.run, model, document, self._names)
         proposal = self._proposal if isinstance(self._proposal, Proposal) else None
         estimate = log_marginal(scene, self.config, proposal=proposal)
         return replace(estimate, seconds=time.perf_counter() - started)

@@ -16,11 +16,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from kglm.annotate.names import NameIndex
+from kglm.infer.scene import AllEntities, Parts, Scene
 from kglm.infer.tables import LatentTables, Text
 from kglm.infer.words import Said, WordTable
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.literals import is_literal
 from kglm.model.aliases import AliasTable
+from kglm.model.kglm import Kglm
+from kglm.text.document import Document
 
 NAMESAKES = 8
 """Entities of one place that are weighed."""
@@ -76,6 +79,13 @@ class NamedHere:
             for node in nodes
             for later in range(t, min(t + self.length(t, node) + 1, len(self._text)))
         ]
+
+
+def named_scene(parts: Parts, model: Kglm, document: Document, names: NameIndex) -> Scene:
+    """A text with the candidates of its names."""
+    scene = Scene(parts, model, document, AllEntities(len(parts.graph)))
+    scene.candidates = NamedHere(scene.text, parts.graph, parts.aliases, names, scene.latent, scene.words)
+    return scene
 
 
 def _run(names: Sequence[Sequence[str]], words: Sequence[str]) -> int:

@@ -21,7 +21,9 @@ from kglm.annotate.names import NameIndex
 from kglm.errors import ConfigError, DataError
 from kglm.infer.generate import GenerateConfig, Spoken, generate
 from kglm.infer.next_word import NextWordConfig, NextWords, Reason, describe, next_words
+from kglm.infer.particle import ParticleConfig
 from kglm.infer.reading import Annotation, Reading, Span, read
+from kglm.infer.sampled import read_sampled
 from kglm.kg.edits import FactEdit, NewEntity
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.resolve import parse_fact
@@ -30,9 +32,11 @@ from kglm.text.document import START
 from kglm.text.tokenizer import tokenizer
 from kglm.train.run import Run
 
-Links = Literal["average", "best", "none"]
+Links = Literal["average", "best", "sampled", "none"]
 """What is done with names in a prompt of which it is not said whose they are: every likely way to link them is read,
-only the most likely, or they are plain words."""
+only the most likely, ways drawn from the model's own posterior, or they are plain words."""
+PARTICLES = 100
+"""Of a posterior."""
 _PLACE = re.compile(r"(\d+)\s*:\s*(\d+)")
 
 
@@ -171,11 +175,23 @@ class Live:
         raise DataError(f"{where!r} does not stand in the prompt", remedy="give words of it, or their places")
 
     def read(
-        self, prompt: str | Sequence[str], entities: Sequence[str | Span] = (), *, links: Links = "average"
+        self,
+        prompt: str | Sequence[str],
+        entities: Sequence[str | Span] = (),
+        *,
+        links: Links = "average",
+        seed: int = 0,
     ) -> tuple[Reading, list[Linked]]:
-        """Read a prompt, and say who is mentioned in it."""
+        """Read a prompt, and say who is mentioned in it; the seed is of what is sampled."""
         words = self.words(prompt)
         known = self.spans(words, entities)
+        if links == "sampled":
+            if known:
+                raise ConfigError(
+                    "mentions are both given and drawn", remedy="give them, or draw all of them with links sampled"
+                )
+            names = self.linker.names
+            return read_sampled(self.run, self.model, words, names, ParticleConfig(PARTICLES), seed)
         annotations: list[tuple[float, Annotation]] = [(1.0, known)]
         linked = self.linker.link(words, known) if links != "none" else [Linked.certain(*span) for span in known]
         if links != "none":
@@ -194,11 +210,12 @@ class Live:
         top: int = 5,
         links: Links = "average",
         limits: NextWordConfig | None = None,
+        seed: int = 0,
     ) -> Completion:
         """The distribution of the next word, its most probable words with their reasons."""
         if edits:
-            return self.edited(edits).complete(prompt, entities, top=top, links=links, limits=limits)
-        reading, linked = self.read(prompt, entities, links=links)
+            return self.edited(edits).complete(prompt, entities, top=top, links=links, limits=limits, seed=seed)
+        reading, linked = self.read(prompt, entities, links=links, seed=seed)
         found = next_words(reading, limits)
         words = tuple(WordFound(word, p, tuple(found.reasons(word))) for word, p in found.top(top))
         mentions = tuple(
@@ -217,8 +234,9 @@ class Live:
         links: Links = "best",
     ) -> Iterator[Spoken]:
         """Words one by one, each with its reason."""
-        reading, _ = self.read(prompt, entities, links=links)
-        for spoken, _ in generate(reading, config or GenerateConfig()):
+        config = config or GenerateConfig()
+        reading, _ = self.read(prompt, entities, links=links, seed=config.seed)
+        for spoken, _ in generate(reading, config):
             yield spoken
 
 

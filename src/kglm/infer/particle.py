@@ -13,6 +13,7 @@ Legend: T targets, K particles, J steps, N candidates.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,6 +55,21 @@ class Filtered:
     """log p̂(x_≤t) after each target."""
     ess_T: Floats
     """Effective number of particles after each target, before resampling."""
+    histories: Histories
+    """What the particles remember after the last target."""
+    steps_T: list[tuple[Ints, Ints]]
+    """What each particle drew at each target: a column (none, continue, start) and who started, or -1."""
+    ancestors: dict[int, Ints]
+    """Whom the particles after resampling at a target come from."""
+
+    def paths(self) -> Iterator[list[tuple[int, int]]]:
+        """The steps of each particle, back to the first word."""
+        at_K, path_TK = np.arange(len(self.log_w_K)), []
+        for t in range(len(self.steps_T) - 1, -1, -1):
+            at_K = self.ancestors[t][at_K] if t in self.ancestors else at_K
+            column_K, node_K = self.steps_T[t]
+            path_TK.append(list(zip(column_K[at_K].tolist(), node_K[at_K].tolist(), strict=True)))
+        return ([step_K[k] for step_K in reversed(path_TK)] for k in range(len(self.log_w_K)))
 
 
 def particle_filter(scene: Scene, config: ParticleConfig, seed: int, *, penalty: float = 0.0) -> Filtered:
@@ -63,6 +79,8 @@ def particle_filter(scene: Scene, config: ParticleConfig, seed: int, *, penalty:
     histories, log_w_K = scene.histories(count, Cast(scene.parts.graph)), np.zeros(count)
     others = None if scene.candidates.complete else _Others(scene, config, rng)
     totals_T, ess_T = np.empty(len(scene)), np.empty(len(scene))
+    steps_T: list[tuple[Ints, Ints]] = []
+    ancestors: dict[int, Ints] = {}
     for t in range(len(scene)):
         nodes = list(scene.candidates.at(t))
         [type_KC] = histories.types(t, scene.latent)
@@ -91,15 +109,17 @@ def particle_filter(scene: Scene, config: ParticleConfig, seed: int, *, penalty:
                 nodes = [*nodes, *new]
         log_w_K = log_w_K + log_p_K - np.log(q_K)
         histories.advance(t, column_K, nodes)
+        node_J = np.array([-1] * FIRST + nodes)
+        steps_T.append((np.minimum(column_K, FIRST), node_J[column_K]))
         totals_T[t] = np.logaddexp.reduce(log_w_K) - np.log(count)
         share_K = _normalised((log_w_K + hope_K)[None])[0]
         ess_T[t] = 1 / np.square(share_K).sum()
         if ess_T[t] < config.resample * count and t + 1 < len(scene):
-            ancestors = systematic(share_K, rng.random())
+            ancestors[t] = systematic(share_K, rng.random())
             total = np.logaddexp.reduce(log_w_K + hope_K) - np.log(count)
-            histories = histories.select(ancestors)
-            log_w_K = total - hope_K[ancestors]
-    return Filtered(log_w_K, totals_T, ess_T)
+            histories = histories.select(ancestors[t])
+            log_w_K = total - hope_K[ancestors[t]]
+    return Filtered(log_w_K, totals_T, ess_T, histories, steps_T, ancestors)
 
 
 def _normalised(score_KJ: Floats) -> Floats:

@@ -75,7 +75,7 @@ class Reading:
         surface = (*self.surface, word)
         histories.text = _text(surface)
         histories.advance(self.t, np.array([column]), [node])
-        h_D, state = _encode(self.model, self.parts.vocabulary.encode([word]), self.state)
+        h_D, state = encode(self.model, self.parts.vocabulary.encode([word]), self.state)
         return replace(self, surface=surface, state=state, h_D=h_D, histories=histories, weight_K=np.ones(1))
 
 
@@ -104,7 +104,7 @@ def read(
         nodes = sorted({node for step_T in steps if (node := step_T[t][1]) >= 0})
         columns = [FIRST + nodes.index(node) if node >= 0 else column for column, node in (s[t] for s in steps)]
         histories.advance(t, np.array(columns), nodes)
-    h_D, state = _encode(model, parts.vocabulary.encode(surface), None)
+    h_D, state = encode(model, parts.vocabulary.encode(surface))
     return Reading(parts, model, surface, state, h_D, histories, weight_K / weight_K.sum())
 
 
@@ -128,7 +128,7 @@ def _steps(length: int, annotation: Annotation, shift: int, continues: bool) -> 
     return result
 
 
-def _encode(model: Kglm, words: Sequence[int], state: State | None) -> tuple[Tensor, State]:
+def encode(model: Kglm, words: Sequence[int], state: State | None = None) -> tuple[Tensor, State]:
     """The hidden state after words, and the recurrent state."""
     words_T = torch.tensor(words, device=model.encoder.embedding.weight.device)
     with torch.no_grad():

@@ -1,0 +1,56 @@
+"""Annotations of a prompt drawn from the posterior, against enumeration of all of them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from kglm.annotate.names import NameIndex
+from kglm.infer.beam import exact
+from kglm.infer.next_word import next_words
+from kglm.infer.particle import ParticleConfig
+from kglm.infer.sampled import read_sampled
+from kglm.infer.scene import AllEntities, Scene
+from kglm.text.document import START, Document
+from toys import Toy, make_toy
+
+MANY = ParticleConfig(3000)
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory: pytest.TempPathFactory) -> Toy:
+    return make_toy(tmp_path_factory.mktemp("toy"))
+
+
+def log_p(toy: Toy, words: list[str]) -> float:
+    return float(exact(Scene(toy, toy.model, Document("t", [START, *words]), AllEntities(len(toy.graph))))[-1])
+
+
+@pytest.mark.parametrize("words", [["Mario"], ["Mario", "Land"], ["Game", "Boy", "is"]], ids=" ".join)
+def test_the_next_word_after_all_annotations(toy: Toy, words: list[str]) -> None:
+    reading, _ = read_sampled(toy, toy.model, words, NameIndex.for_graph(toy.graph), MANY)
+    found = next_words(reading)
+    assert sum(found.p_W) + sum(found.rest.values()) == pytest.approx(1, abs=1e-9)
+    known = [word for word in toy.vocabulary.words if not word.startswith("@@")]  # others are the unknown one as well
+    assert len(known) == 3
+    for word in known:
+        truth = math.exp(log_p(toy, [*words, word]) - log_p(toy, words))
+        assert found[word] == pytest.approx(truth, abs=0.01)
+
+
+def test_mentions_have_their_share_of_the_posterior(toy: Toy) -> None:
+    _, linked = read_sampled(toy, toy.model, ["Mario", "Land"], NameIndex.for_graph(toy.graph), MANY)
+    assert all(0 < candidate.p <= 1 + 1e-9 for each in linked for candidate in each.candidates)
+    for place in (0, 1):  # spans over one word exclude each other
+        over = [each for each in linked if each.start <= place < each.end]
+        assert sum(candidate.p for each in over for candidate in each.candidates) <= 1 + 1e-9
+
+
+def test_one_seed_one_reading_and_no_words(toy: Toy) -> None:
+    names = NameIndex.for_graph(toy.graph)
+    words, few = ["Mario", "Land", "is", "Boy", "Mario"], ParticleConfig(20)
+    first, second, other = (read_sampled(toy, toy.model, words, names, few, seed) for seed in (1, 1, 2))
+    assert first[1] == second[1] != other[1]
+    reading, linked = read_sampled(toy, toy.model, [], names, few)
+    assert linked == [] and len(reading.weight_K) == 1
