@@ -153,11 +153,17 @@ class Verbaliser:
 
     # Sentences
 
-    def _choose(self, rng: random.Random, fact: tuple[int, int, int], *, asks: bool) -> _Choice | None:
-        """A frame for a fact and what stands in it; None if it cannot be said. One that `asks` ends in {y}."""
+    def _choose(
+        self, rng: random.Random, fact: tuple[int, int, int], *, asks: bool, others: Collection[int] = ()
+    ) -> _Choice | None:
+        """A frame for a fact and what stands in it; None if it cannot be said. One that `asks` ends in {y}.
+
+        It fits the `others` too, in place of the tail.
+        """
         head, relation, tail = fact
         names = {"x": self.name(head, rng), "y": self.name(tail, rng)}
-        options = [phrase for phrase in self.phrases(relation) if self._is_true(phrase, tail)]
+        tails = (tail, *others)
+        options = [phrase for phrase in self.phrases(relation) if all(self._is_true(phrase, each) for each in tails)]
         if not all(names.values()) or not options:
             return None
         shape = rng.choice(sorted({phrase.shape for phrase in options}))
@@ -193,9 +199,9 @@ class Verbaliser:
         text.tokens += [*tokenizer().words(rng.choice(ENDINGS)), END]
         return True
 
-    def question(self, rng: random.Random, fact: tuple[int, int, int]) -> Question | None:
-        """A sentence that lacks its last part, the tail of the fact."""
-        choice = self._choose(rng, fact, asks=True)
+    def question(self, rng: random.Random, fact: tuple[int, int, int], others: Collection[int] = ()) -> Question | None:
+        """A sentence that lacks its last part, the tail of the fact; the others could be there as well."""
+        choice = self._choose(rng, fact, asks=True, others=others)
         if choice is None:
             return None
         text = _Text()

@@ -16,7 +16,7 @@ import random
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,8 @@ from kglm.progress import progress
 from kglm.text.tokenizer import tokenizer
 
 EXACT = 1e-9
+WORDINGS = 40
+"""Of a fact that are tried before it is found to have none that ends in its tail."""
 ATTEMPTS = 400
 """Facts that are tried before a graph is found to have none that can be edited."""
 
@@ -64,8 +66,8 @@ def measure_edits(live: Live, count: int, *, seed: int = 0) -> list[Trial]:
     verbaliser = Verbaliser(live.graph)
     trials = []
     with progress("editing", count, "edits") as advance:
-        for fact, other in _editable(live, verbaliser, rng, count):
-            trials.append(_trial(live, verbaliser, rng, fact, other))
+        for planned in _editable(live, verbaliser, rng, count):
+            trials.append(_trial(live, verbaliser, rng, planned))
             advance()
     return trials
 
@@ -93,7 +95,16 @@ def to_json(trial: Trial) -> dict[str, Any]:
 Fact = tuple[int, int, int]
 
 
-def _editable(live: Live, verbaliser: Verbaliser, rng: random.Random, count: int) -> Iterator[tuple[Fact, int]]:
+class _Edit(NamedTuple):
+    """A fact, its new tail, and two sentences that ask for it."""
+
+    fact: Fact
+    other: int
+    question: Question
+    paraphrase: Question
+
+
+def _editable(live: Live, verbaliser: Verbaliser, rng: random.Random, count: int) -> Iterator[_Edit]:
     """Facts with one tail, and another tail that begins with another word; no other fact of the head says either."""
     found = 0
     for _ in range(ATTEMPTS * max(count, 1)):
@@ -108,9 +119,11 @@ def _editable(live: Live, verbaliser: Verbaliser, rng: random.Random, count: int
         elsewhere = set(tails[relations != relation].tolist())  # the head itself among them
         if old and new and not old & new and not {tail, other} & elsewhere:
             said = set[str]().union(*(_first_words(live, node) for node in elsewhere))
-            if not (old | new) & said:
+            fact = (head, relation, tail)
+            question, again = (_question(verbaliser, rng, fact, other) for _ in range(2))
+            if not (old | new) & said and question is not None and again is not None:
                 found += 1
-                yield (head, relation, tail), other
+                yield _Edit(fact, other, question, again)
 
 
 def _first_words(live: Live, node: int) -> set[str]:
@@ -126,10 +139,9 @@ def _answer(live: Live, question: Question, node: int) -> NextWords:
     return next_words(read(live.run, live.model, question.words, [(1.0, [span])]))
 
 
-def _trial(live: Live, verbaliser: Verbaliser, rng: random.Random, fact: Fact, other: int) -> Trial:
-    head, relation, tail = fact
+def _trial(live: Live, verbaliser: Verbaliser, rng: random.Random, planned: _Edit) -> Trial:
+    (head, relation, tail), other, question, again = planned
     graph = live.graph
-    question = _question(verbaliser, rng, fact)
     old, new = _first_words(live, tail), _first_words(live, other)
     before = _answer(live, question, head)
     started = time.perf_counter()
@@ -137,17 +149,14 @@ def _trial(live: Live, verbaliser: Verbaliser, rng: random.Random, fact: Fact, o
     edited = live.edited([edit])
     after = _answer(edited, question, head)
     seconds = time.perf_counter() - started
-    again = _question(verbaliser, rng, fact)
     second = _answer(edited, again, head)
-    neighbour, far = _elsewhere(verbaliser, rng, fact, other)
+    touched = {head, tail, other}
     same, difference = None, 0.0
-    if neighbour is not None:
-        ask = _question(verbaliser, rng, neighbour)
-        pair = [_answer(model, ask, neighbour[0]).top(1)[0][0] for model in (live, edited)]
+    if (neighbour := _elsewhere(verbaliser, rng, touched, relation)) is not None:
+        pair = [_answer(model, *neighbour).top(1)[0][0] for model in (live, edited)]
         same = pair[0] == pair[1]
-    if far is not None:
-        ask = _question(verbaliser, rng, far)
-        apart = [_answer(model, ask, far[0]) for model in (live, edited)]
+    if (far := _elsewhere(verbaliser, rng, touched)) is not None:
+        apart = [_answer(model, *far) for model in (live, edited)]
         words = set(apart[0].words) | set(apart[1].words)
         difference = max(abs(apart[0][word] - apart[1][word]) for word in words)
     return Trial(
@@ -167,24 +176,18 @@ def _trial(live: Live, verbaliser: Verbaliser, rng: random.Random, fact: Fact, o
     )
 
 
-def _question(verbaliser: Verbaliser, rng: random.Random, fact: Fact) -> Question:
-    for _ in range(ATTEMPTS):
-        if (found := verbaliser.question(rng, fact)) is not None:
-            return found
-    raise AssertionError("a fact that was drawn can be said")
+def _question(verbaliser: Verbaliser, rng: random.Random, fact: Fact, other: int) -> Question | None:
+    """A sentence that asks for the tail of a fact, whether it is the old or the new one."""
+    tries = (verbaliser.question(rng, fact, (other,)) for _ in range(WORDINGS))
+    return next((found for found in tries if found is not None), None)
 
 
-def _elsewhere(verbaliser: Verbaliser, rng: random.Random, fact: Fact, other: int) -> tuple[Fact | None, Fact | None]:
-    """A fact of the same relation, and one of any, whose heads have no part in the edit and no fact with it."""
-    touched = {fact[0], fact[2], other}
-    same = far = None
+def _elsewhere(
+    verbaliser: Verbaliser, rng: random.Random, touched: set[int], relation: int | None = None
+) -> tuple[Question, int] | None:
+    """A sentence about someone who has no part in the edit, by this relation or by any."""
     for _ in range(ATTEMPTS):
-        candidate = verbaliser.draw(rng, fact[1])
-        if same is None and candidate[0] not in touched and verbaliser.question(rng, candidate) is not None:
-            same = candidate
-        candidate = verbaliser.draw(rng)
-        if far is None and candidate[0] not in touched and verbaliser.question(rng, candidate) is not None:
-            far = candidate
-        if same is not None and far is not None:
-            break
-    return same, far
+        fact = verbaliser.draw(rng, relation)
+        if fact[0] not in touched and (found := verbaliser.question(rng, fact)) is not None:
+            return found, fact[0]
+    return None
