@@ -22,6 +22,7 @@ from kglm.model.aliases import AliasTable
 from kglm.model.annotation import AnnotationEncoder, Type, bucket, frequency_bucket, type_feature
 from kglm.model.awd_lstm import AwdLstm
 from kglm.model.chunk import ChunkBuilder, whole
+from kglm.model.cues import Cues
 from kglm.model.encoder import EncoderConfig
 from kglm.model.entities import EntityTable, relation_words
 from kglm.model.kglm import Kglm
@@ -43,8 +44,11 @@ NAMES = {"Q1": ("Mario Land", "Mario"), "Q2": ("Game Boy",)}  # Q3 has no name a
 INTRODUCTIONS = {"Q1": 3, "Q2": 1}
 """In how many training documents they are introduced; Q3 in none."""
 SIZE = 3
+CUE_NAMES = {"P1": ("Mario", "is"), "P2": ("Boy",), "P3": ("Boy", "Tennis")}
+"""What the relations are called in texts: as words that these have; P31 is called nothing."""
 OPTIONS = {
     "best": {},
+    "kinds": {"facts": (*FACTS, ("Q3", "P31", "Q2"))},
     "everything on": {"latent": LatentConfig(entity_bias=True)},
     "paper": {"latent": PAPER},
     "window": {"parent_window": 1},
@@ -88,15 +92,17 @@ def make_toy(
     graph = KnowledgeGraph.open(make_store(home, facts, NAMES if names is None else names))
     vocabulary = Vocabulary((PADDING, UNKNOWN, START, END, *words), 5)
     aliases = AliasTable(graph, vocabulary, str.split, max_aliases=2, max_alias_tokens=3)
+    cues = Cues(graph, lambda name: CUE_NAMES.get(name, () if name.startswith("P") else name.split()))
     encoder = AnnotationEncoder(
         graph,
         vocabulary,
         aliases,
-        mention_types=mention_types,
-        parent_window=parent_window,  # type: ignore[arg-type]
+        mention_types=mention_types,  # type: ignore[arg-type]
+        parent_window=parent_window,
+        cues=cues,
     )
     introductions = {graph.number(id): n for id, n in INTRODUCTIONS.items() if id in graph}
-    builder = ChunkBuilder(graph, aliases, parent_window=parent_window, introductions=introductions)
+    builder = ChunkBuilder(graph, aliases, parent_window=parent_window, introductions=introductions, cues=cues)
     generator = torch.Generator().manual_seed(seed)
     literal = torch.from_numpy(graph.literal_nodes()[0])
     vectors = torch.nn.functional.normalize(torch.randn(len(graph), SIZE, generator=generator), dim=-1)
@@ -212,8 +218,35 @@ def entity_bias(toy: Toy, node: int, own: set[int]) -> float:
     return bias + (float(latent.frequency[frequency_bucket(max(count, 0))]) if config.frequency_bias else 0.0)
 
 
+def sentence(steps: list[Step]) -> list[str]:
+    """The words since the last end of a sentence."""
+    words = [START, *(step.word for step in steps)]
+    return words[max(place for place, word in enumerate(words) if word in (START, END)) + 1 :]
+
+
+def cue(toy: Toy, relation: int, before: list[str]) -> float:
+    """What the words before say for a relation."""
+    if not toy.model.config.latent.cues:
+        return 0.0
+    said = {word.casefold() for word in before}
+    stored = [id for id in CUE_NAMES if toy.graph.find_relation(id) is not None]
+    names = [{word.casefold() for word in CUE_NAMES[id]} for id in stored]
+    id = toy.graph.relation_id(relation - relation % 2)
+    if id not in stored:
+        return 0.0
+    weight = {
+        word: math.log(1 + len(names) / sum(word in name for name in names)) * (0.3 if word == "is" else 1)
+        for name in names
+        for word in name
+    }
+    name = names[stored.index(id)]
+    share = sum(weight[word] for word in name & said) / sum(weight[word] for word in name)
+    some, all_words = toy.model.latent.cue[2 * (relation % 2) : 2 * (relation % 2) + 2].tolist()
+    return some * share * (share >= 0.5) + all_words * (name <= said)
+
+
 def path_probability(
-    toy: Toy, h_x: Tensor, h_p: Tensor, h_r: Tensor, last: dict[int, int], t: int, step: Step
+    toy: Toy, h_x: Tensor, h_p: Tensor, h_r: Tensor, last: dict[int, int], t: int, step: Step, before: list[str]
 ) -> float:
     """π(p) π(r | p) π(e | p, r); `last` holds the candidates and when they were last mentioned."""
     latent, config, graph = toy.model.latent, toy.model.config.latent, toy.graph
@@ -230,20 +263,29 @@ def path_probability(
         return 0.0
     relations, tails = graph.edges(step.parent)
     distinct = sorted(set(relations.tolist()))
-    weights = {r: math.exp(float(relation_vector(toy, r) @ h_r)) for r in distinct}
+    weights = {r: math.exp(float(relation_vector(toy, r) @ h_r) + cue(toy, r, before)) for r in distinct}
     reached = [tail for r, tail in zip(relations.tolist(), tails.tolist(), strict=True) if r == step.relation]
     if step.node not in reached:
         return 0.0
-    share = tail_share(toy, h_x, step.node, reached)
+    share = tail_share(toy, h_x, step.node, reached, before)
     return scores[step.parent] / sum(scores.values()) * weights[step.relation] / sum(weights.values()) * share
 
 
-def tail_share(toy: Toy, h_x: Tensor, node: int, reached: list[int]) -> float:
+def tail_share(toy: Toy, h_x: Tensor, node: int, reached: list[int], before: list[str]) -> float:
     """π(e | p, r)."""
-    latent = toy.model.latent
+    latent, said = toy.model.latent, {word.casefold() for word in before}
+    instance = toy.graph.find_relation("P31")
+
+    def kind(node: int) -> float:
+        kinds = [] if instance is None else toy.graph.tails(node, instance).tolist()
+        words = {word.casefold() for kind in kinds for word in toy.graph.names(kind)[0].split()}
+        return float(latent.cue[-1]) if toy.model.config.latent.cues and words & said else 0.0
+
     if not toy.model.config.latent.tail_scores:
         return 1 / len(reached)
-    masses = {e: math.exp(float(latent.entity_vectors(torch.tensor(e)) @ (h_x @ latent.tail_HD))) for e in reached}
+    masses = {
+        e: math.exp(float(latent.entity_vectors(torch.tensor(e)) @ (h_x @ latent.tail_HD)) + kind(e)) for e in reached
+    }
     return masses[node] / sum(masses.values())
 
 
@@ -270,7 +312,7 @@ def enumerate_log_joint(toy: Toy, steps: list[Step], *, counted: bool = False) -
                 chosen = model.latent.real_E.tolist().index(step.node)
                 total += math.log((1 - share) * float(logits.softmax(0)[chosen]) + share / len(logits))
             elif step.type == Type.RELATED:
-                probability = path_probability(toy, h_x, h_p, h_r, last, t, step)
+                probability = path_probability(toy, h_x, h_p, h_r, last, t, step, sentence(steps[:t]))
                 total += math.log(probability) if probability else -math.inf
             before = tuple(running) if step.type == Type.CONTINUE else ()
             total += math.log(word_probability(toy, h_x, step.node, step.word, before) or 1e-300)

@@ -126,7 +126,7 @@ def test_in_any_world_a_beam_is_at_most_exact(
     candidates: list[int],
 ) -> None:
     with tempfile.TemporaryDirectory() as home:
-        toy = make_toy(Path(home), facts=tuple(facts), names=names, seed=seed, **OPTIONS[option])  # type: ignore[arg-type]
+        toy = make_toy(Path(home), **OPTIONS[option] | {"facts": tuple(facts), "names": names, "seed": seed})  # type: ignore[arg-type]
         truth = exact(scene(toy, words))
         assert (beam_search(scene(toy, words), width) <= truth + 1e-9).all()
         few = Some(*(node for node in candidates if node < len(toy.graph)))

@@ -106,11 +106,8 @@ class Verbaliser:
         found = self._phrases.get(relation)
         if found is None:
             id = self.graph.relation_id(relation)
-            names = [self.graph.relation_name(id)]
-            if (entity := self.graph.find(id)) is not None:
-                names += self.graph.names(entity)
             silent = ":" in id or id in self.config.hold_out_relations
-            self._phrases[relation] = [] if silent else phrases_of(names)
+            self._phrases[relation] = [] if silent else phrases_of(self.graph.relation_names(id))
         return self._phrases[relation]
 
     def frames(self, shape: Shape) -> list[str]:

@@ -53,7 +53,7 @@ def proposal_tables(scene: Scene, proposal: Proposal, *, temperature: float = 1.
             raise DataError(f"the proposal has another {what} than the model", remedy="train both on the same data")
     with torch.no_grad():
         h_TD = hidden_states(proposal, scene.text, ahead=int(peek))
-        return LatentTables(proposal, h_TD, scene.parts.graph, temperature=temperature)
+        return LatentTables(proposal, h_TD, scene.parts.graph, scene.cues, temperature=temperature)
 
 
 def draw(scene: Scene, proposal: LatentTables, samples: int, *, block: int, seed: int) -> Iterator[Drawn]:

@@ -55,7 +55,8 @@ class Reading:
     def tables(self) -> LatentTables:
         """Scores of the latent variables of the next target."""
         with torch.no_grad():
-            return LatentTables(self.model, self.h_D[None], self.parts.graph, first=self.t)
+            cues = self.parts.encoder.text_cues(self.surface, self.t, 1)
+            return LatentTables(self.model, self.h_D[None], self.parts.graph, cues, first=self.t)
 
     def said(self, k: int) -> tuple[str, ...]:
         """The words of the mention that is running in a history."""

@@ -71,7 +71,8 @@ class Scene:
         self.text = read(parts, document)
         with torch.no_grad():
             h_TD = hidden_states(model, self.text)
-            self.latent = LatentTables(model, h_TD, parts.graph)
+            self.cues = parts.encoder.text_cues(self.text.surface, 0, len(self.text))
+            self.latent = LatentTables(model, h_TD, parts.graph, self.cues)
             self.words = WordTable(model, h_TD, self.text, parts.aliases)
         self.candidates = candidates
         self.unknown_types = max(parts.vocabulary.unknown_types, 1)

@@ -24,6 +24,7 @@ from kglm.kg.arrays import IntArray
 from kglm.kg.graph import KnowledgeGraph
 from kglm.model.annotation import Type
 from kglm.model.chunk import MAX_SCORED_TAILS
+from kglm.model.cues import FULL, TextCues
 from kglm.model.parts import LatentModel
 
 Floats = npt.NDArray[np.float64]
@@ -89,7 +90,14 @@ class LatentTables:
     """
 
     def __init__(
-        self, model: LatentModel, h_TD: Tensor, graph: KnowledgeGraph, *, temperature: float = 1.0, first: int = 0
+        self,
+        model: LatentModel,
+        h_TD: Tensor,
+        graph: KnowledgeGraph,
+        cues: TextCues | None = None,
+        *,
+        temperature: float = 1.0,
+        first: int = 0,
     ) -> None:
         self._latent = latent = model.latent
         self._graph = graph
@@ -105,6 +113,12 @@ class LatentTables:
         self.recency = array(recency) * self._scale
         self.subject = latent.subject.item() * self._scale if config.subject_bias else 0.0
         self._relation_TR = array(h_r_TD @ tables.relation_RD.T) * self._scale
+        self._cues = cues if config.cues else None
+        self._kind = latent.cue[-1].item() * self._scale
+        if self._cues is not None:
+            value_TN, weight = self._cues.relation_TN, array(latent.cue[:4]).reshape(2, 2, 1, 1) * self._scale
+            both_2TN = weight[:, 0] * value_TN + weight[:, 1] * (value_TN >= FULL)
+            self._relation_TR += np.moveaxis(both_2TN, 0, -1).reshape(self._relation_TR.shape)
         self._relation_highest_T = self._relation_TR.max(1)
         self._relation_mass_RT = np.exp(self._relation_TR - self._relation_highest_T[:, None]).T.copy()
         h_new_TC = self._h_p_TD + h_r_TD
@@ -233,7 +247,7 @@ class LatentTables:
             return share_P
         scored = (fan.size > 1) & (fan.size <= MAX_SCORED_TAILS)
         for first, size in zip(fan.first[scored].tolist(), fan.size[scored].tolist(), strict=True):
-            score = self._vectors(fan.tail[first : first + size]) @ self._tail_TD[t - self._first]
+            score = self._tail_scores(fan.tail[first : first + size], t)
             mass = np.exp(score - score.max())
             share_P[first : first + size] = mass / mass.sum()
         return share_P
@@ -245,9 +259,21 @@ class LatentTables:
         if self._tail_TD is not None and len(scored):
             key_W = parent_W[scored] * self._graph.relation_count + relation_W[scored]
             log_z_W = self._fan_log_z.at(t - self._first, key_W)
-            score_W = self._vectors(tail_W[scored]) @ self._tail_TD[t - self._first]
+            score_W = self._tail_scores(tail_W[scored], t)
             share_W[scored] = np.exp(score_W - log_z_W)
         return share_W
+
+    def _tail_scores(self, node_N: npt.NDArray[np.integer], t: int) -> Floats:
+        row = t - self._first
+        return self._tail_sums(node_N, slice(row, row + 1))[:, 0]
+
+    def _tail_sums(self, node_N: npt.NDArray[np.integer], here: slice) -> Floats:
+        """v_e · Q h_x of tails, with what the words before say of their kind (N × positions)."""
+        assert self._tail_TD is not None
+        score_NT = self._vectors(node_N) @ self._tail_TD[here].T
+        if self._cues is not None and (kind_NT := self._cues.kinds(node_N.tolist(), here)) is not None:
+            score_NT += self._kind * kind_NT
+        return score_NT
 
     def _vectors(self, node_N: npt.NDArray[np.integer]) -> Floats:
         return array(self._latent.entity_vectors(torch.from_numpy(node_N.astype(np.int64))))
@@ -255,12 +281,10 @@ class LatentTables:
     # By node, for a window of positions
 
     def _fan_sums(self, key_C: Ints, here: slice) -> Floats:
-        assert self._tail_TD is not None
-        query_TD = self._tail_TD[here]
-        log_z_CT = np.empty((len(key_C), len(query_TD)))
+        log_z_CT = np.empty((len(key_C), len(self._type_TC[here])))
         for row, key in enumerate(key_C.tolist()):
             tails = self._graph.tails(*divmod(key, self._graph.relation_count))
-            score_NT = self._vectors(tails) @ query_TD.T
+            score_NT = self._tail_sums(tails, here)
             highest_T = score_NT.max(0)
             log_z_CT[row] = highest_T + np.log(np.exp(score_NT - highest_T).sum(0))
         return log_z_CT

@@ -210,6 +210,11 @@ class KnowledgeGraph:
         names = () if entity is None else self.names(entity)
         return names[0] if names else id
 
+    def relation_names(self, id: str) -> list[str]:
+        """All names of a stored relation, each once, its label first."""
+        entity = self.find(id)
+        return list(dict.fromkeys([self.relation_name(id), *(() if entity is None else self.names(entity))]))
+
     # Edges
 
     def edges(self, number: int) -> Edges:

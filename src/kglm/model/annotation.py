@@ -10,6 +10,7 @@ marked as listed: the model sums over the ones it is asked for.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Literal, NamedTuple
@@ -21,6 +22,7 @@ from kglm.kg.arrays import run_starts
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.literals import is_literal
 from kglm.model.aliases import AliasTable
+from kglm.model.cues import Cues, TextCues, window
 from kglm.text.document import Document, Mention
 from kglm.text.vocabulary import Vocabulary
 
@@ -59,6 +61,8 @@ class Start:
     known: int
     """How many entities were mentioned before."""
     paths: list[Path]
+    cues: list[tuple[int, float]]
+    """Relations that the words before name, and how far."""
 
 
 @dataclass(slots=True)
@@ -131,8 +135,11 @@ class AnnotationEncoder:
         *,
         mention_types: MentionTypes = "continue",
         parent_window: int | None = None,
+        cues: Cues | None = None,
     ) -> None:
+        """`cues`: of the graph, if the model heeds them."""
         self.graph = graph
+        self.cues = cues
         self.vocabulary = vocabulary
         self.aliases = aliases
         self.mention_types = mention_types
@@ -227,7 +234,7 @@ class AnnotationEncoder:
                 if kind == Type.RELATED and not any(path.listed for path in paths):
                     result.counts["unexplained"] += 1
                 result.type_T[target] = kind
-                result.starts.append(Start(target, kind, node, len(last), paths))
+                result.starts.append(Start(target, kind, node, len(last), paths, self._cues(result, target, paths)))
             else:
                 result.type_T[target] = Type.CONTINUE
             if not is_literal(self.graph.id(node)):
@@ -236,6 +243,17 @@ class AnnotationEncoder:
                     last.append(target)
                 last[columns[node]] = target
                 result.spoken.append((target, columns[node]))
+
+    def _cues(self, result: EncodedDocument, target: int, paths: list[Path]) -> list[tuple[int, float]]:
+        if self.cues is None or not paths:
+            return []
+        found_N = self.cues.relations(window(result.surface, target))
+        named = np.flatnonzero(found_N)
+        return list(zip(named.tolist(), found_N[named].tolist(), strict=True))
+
+    def text_cues(self, surface: Sequence[str], first: int, count: int) -> TextCues | None:
+        """Cues at the targets of a text, if they are heeded."""
+        return None if self.cues is None else TextCues(self.cues, surface, first, count)
 
     def _in_window(self, last: int, target: int) -> bool:
         return self.parent_window is None or target - last <= self.parent_window

@@ -24,6 +24,7 @@ from kglm.kg.arrays import run_starts
 from kglm.kg.graph import KnowledgeGraph
 from kglm.model.aliases import AliasTable
 from kglm.model.annotation import DISTANCES, EncodedDocument, Ints, Start, Type, frequency_bucket
+from kglm.model.cues import Cues, window
 from kglm.model.encoder import Share
 from kglm.text.vocabulary import PADDING_INDEX
 
@@ -87,6 +88,16 @@ class Chunk:
     """For ways by a relation with several tails, but not too many: all of these,"""
     tail_node_Y: Tensor
     """one after the other."""
+    kind_Y: Tensor
+    """Whether the words before the start name a kind of the tail,"""
+    kind_M: Tensor
+    """and of the start's own entity."""
+    cue_start_V: Tensor
+    """For starts whose words before name relations, all of these: the start,"""
+    cue_relation_V: Tensor
+    """the relation (not its index),"""
+    cue_value_V: Tensor
+    """and how far it is named."""
     group_start_G: Tensor
     group_parent_G: Tensor
     """Column K of the group's parent."""
@@ -128,8 +139,10 @@ class ChunkBuilder:
         *,
         parent_window: int | None = None,
         introductions: Mapping[int, int] | None = None,
+        cues: Cues | None = None,
     ) -> None:
         """`introductions`: in how many training documents each node is introduced; those of no node are 0."""
+        self.cues = cues
         self._graph = graph
         self.introductions = introductions or {}
         self._aliases = aliases
@@ -185,6 +198,13 @@ class ChunkBuilder:
     def tails_of(self, node: int, relation: int) -> Ints:
         """The tails of a node's relation."""
         return self._graph.tails(node, relation).astype(np.int64)
+
+    def kinds_named(self, document: EncodedDocument, target: int, nodes: Sequence[int]) -> list[bool]:
+        """Whether the words before a target name a kind of each node."""
+        if self.cues is None:
+            return [False] * len(nodes)
+        before = window(document.surface, target)
+        return [not self.cues.kind_words(node).isdisjoint(before) for node in nodes]
 
     def without_own(self, document: EncodedDocument) -> list[tuple[int, int]]:
         """(node, frequency) of what a training document introduces and would be rarer without it, by buckets."""
@@ -255,6 +275,8 @@ class _Starts:
         members: list[Ints] = []
         own: list[tuple[int, int, int]] = []
         tails: list[tuple[int, Ints]] = []
+        kinds: list[bool] = []
+        kind_M, cues = [False] * count, list[tuple[int, int, float]]()
         past = _Past()
         own_of: dict[int, list[tuple[int, int]]] = {}
         for m, (_, document, start) in enumerate(self._rows):
@@ -270,8 +292,12 @@ class _Starts:
                     members.append(self._builder.relations_of(document.entities[path.parent]))
                 if 1 < path.tails <= MAX_SCORED_TAILS:
                     parent = document.entities[path.parent]
-                    tails.append((len(ways), self._builder.tails_of(parent, path.relation)))
+                    nodes = self._builder.tails_of(parent, path.relation)
+                    tails.append((len(ways), nodes))
+                    kinds += self._builder.kinds_named(document, start.target, nodes.tolist())
+                    [kind_M[m]] = self._builder.kinds_named(document, start.target, [start.node])
                 ways.append((group, path.relation, float(np.log(path.tails)), path.listed))
+            cues += [(m, relation, value) for relation, value in start.cues]
             if id(document) not in own_of:
                 own_of[id(document)] = self._builder.without_own(document)
             own += [(m, node, frequency) for node, frequency in own_of[id(document)]]
@@ -289,6 +315,11 @@ class _Starts:
             "way_listed_W": torch.tensor(columns[3], dtype=torch.bool),
             "tail_way_Y": _longs([way for way, nodes in tails for _ in range(len(nodes))]),
             "tail_node_Y": torch.from_numpy(np.concatenate([np.zeros(0, np.int64), *(nodes for _, nodes in tails)])),
+            "kind_Y": torch.tensor(kinds, dtype=torch.bool),
+            "kind_M": torch.tensor(kind_M, dtype=torch.bool),
+            "cue_start_V": _longs([m for m, _, _ in cues]),
+            "cue_relation_V": _longs([relation for _, relation, _ in cues]),
+            "cue_value_V": torch.tensor([value for _, _, value in cues], dtype=torch.float64),
             "group_start_G": _longs([m for m, _ in groups]),
             "group_parent_G": _longs([parent for _, parent in groups]),
             "member_group_Q": torch.repeat_interleave(_longs([len(relations) for relations in members])),

@@ -90,11 +90,7 @@ def relation_words(graph: KnowledgeGraph, vocabulary: Vocabulary, words_of: Call
     """Words of each relation's name and aliases. The reflexive relation has none: it is not said."""
     rows: list[list[int]] = [[]]
     for index in range(2, graph.relation_count, 2):
-        id = graph.relation_id(index)
-        names = [graph.relation_name(id)]
-        if (entity := graph.find(id)) is not None:
-            names += graph.names(entity)
-        words = [word for name in dict.fromkeys(names) for word in words_of(name)]
+        words = [word for name in graph.relation_names(graph.relation_id(index)) for word in words_of(name)]
         rows.append(vocabulary.encode(words[:MAX_RELATION_WORDS]))
     width = max(map(len, rows), default=0) or 1
     return torch.tensor([row + [PADDING_INDEX] * (width - len(row)) for row in rows])

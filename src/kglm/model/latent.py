@@ -18,6 +18,7 @@ What the paper does not have: b_e is learned for each entity, and for each log-b
 documents that introduce e, the document at hand not counted (or every entity of training would look frequent); v_r sees
 the relation's name, v_r = v_r' + P mean(words of r), with another P for reverse relations; and among up to
 `MAX_SCORED_TAILS` tails, π(e | p, r) is a softmax of v_e · Q h_x ("in the state of" wants the state, not the county).
+Relations and tails that the words before a mention name are more likely: see `cues`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ from torch import Tensor, nn
 from kglm.errors import ConfigError
 from kglm.model.annotation import FEATURES, Type
 from kglm.model.chunk import BUCKETS, Chunk
+from kglm.model.cues import FULL, WEIGHTS
 from kglm.model.entities import EntityTable
+from kglm.model.logsums import masked_logsumexp, plus, segment_logsumexp
 from kglm.model.softmax import Changes, linear_logsumexp
 from kglm.text.vocabulary import PADDING_INDEX
 
@@ -65,6 +68,8 @@ class LatentConfig:
     """Let v_r see the words of the relation's name."""
     tail_scores: bool = True
     """Choose among several tails of a relation by the text; otherwise each is as likely."""
+    cues: bool = True
+    """Let words before a mention speak for a relation that they name, and for a tail of the kind that they name."""
     alias_order: bool = True
     """Learn how much more likely the next word of a name is copied: the first at the start of a mention, and so on."""
     train_relations: bool = True
@@ -85,6 +90,7 @@ PAPER = LatentConfig(
     frequency_bias=False,
     relation_text=False,
     tail_scores=False,
+    cues=False,
     alias_order=False,
     train_relations=False,
 )
@@ -149,6 +155,7 @@ class Latent(nn.Module):
         self.relation_RD = nn.Parameter(relation_RD.clone(), requires_grad=config.train_relations)
         self.text_2HD = nn.Parameter(torch.zeros(2, hidden, relation_RD.shape[1]), requires_grad=config.relation_text)
         self.tail_HD = nn.Parameter(torch.zeros(hidden, relation_RD.shape[1]), requires_grad=config.tail_scores)
+        self.cue = nn.Parameter(torch.zeros(WEIGHTS), requires_grad=config.cues)
         self.frequency = nn.Parameter(torch.zeros(BUCKETS + 1), requires_grad=config.frequency_bias)
         self.type_feature = nn.Parameter(torch.zeros(FEATURES, len(Type)), requires_grad=config.type_features)
         self.recency = nn.Parameter(torch.zeros(BUCKETS), requires_grad=config.recency_bias)
@@ -268,6 +275,16 @@ class Latent(nn.Module):
             scores = scores + self.subject * subject_MK
         return scores.masked_fill(parent_MK < 0, -math.inf).log_softmax(-1)
 
+    def _cue_scores(self, chunk: Chunk, row_M: Tensor, like_MR: Tensor) -> Tensor:
+        """What the words before the starts add to the scores of relations."""
+        row_V = row_M[chunk.cue_start_V]
+        used_V = row_V >= 0
+        value_V = chunk.cue_value_V[used_V].to(like_MR.dtype)
+        feature_V2 = torch.stack([value_V, (value_V >= FULL).to(value_V)], -1)
+        both_V2 = feature_V2 @ self.cue[:4].view(2, 2).T  # of the relation, of its reverse
+        none_MN2 = torch.zeros_like(like_MR).view(len(like_MR), -1, 2)
+        return none_MN2.index_put((row_V[used_V], chunk.cue_relation_V[used_V]), both_V2).flatten(1)
+
     def tail_log_probs(self, h_x_MH: Tensor, chunk: Chunk) -> Tensor:
         """log π(e | p, r) of each way."""
         log_p_W = -chunk.way_log_tails_W.to(h_x_MH.dtype)
@@ -276,9 +293,13 @@ class Latent(nn.Module):
         start_W = chunk.group_start_G[chunk.way_group_W]
         query_MD = h_x_MH @ self.tail_HD
         score_Y = (query_MD[start_W[chunk.tail_way_Y]] * self.entity_vectors(chunk.tail_node_Y)).sum(-1)
+        if self.config.cues:
+            score_Y = score_Y + self.cue[-1] * chunk.kind_Y
         log_z_W = segment_logsumexp(score_Y, chunk.tail_way_Y, len(start_W))
         scored = torch.unique(chunk.tail_way_Y)
         own_M = (query_MD * self.entity_vectors(chunk.start_node_M)).sum(-1)
+        if self.config.cues:
+            own_M = own_M + self.cue[-1] * chunk.kind_M
         return log_p_W.index_copy(0, scored, own_M[start_W[scored]] - log_z_W[scored])
 
     def ways(self, h_x_MH: Tensor, h_p_MD: Tensor, h_r_MD: Tensor, chunk: Chunk, tables: Tables) -> Ways:
@@ -294,6 +315,8 @@ class Latent(nn.Module):
             h_p_MD[used_M], chunk.parent_MK[used_M], chunk.bucket_MK[used_M], chunk.subject_MK[used_M]
         )
         score_MR = h_r_MD[used_M] @ tables.relation_RD.T
+        if self.config.cues and len(chunk.cue_start_V):
+            score_MR = score_MR + self._cue_scores(chunk, row_M, score_MR)
         row_G = row_M[chunk.group_start_G]
         member_Q = score_MR[row_G[chunk.member_group_Q], chunk.member_relation_Q]
         log_z_G = segment_logsumexp(member_Q, chunk.member_group_Q, len(row_G))
@@ -330,8 +353,8 @@ class Latent(nn.Module):
         if both:
             # what the annotation calls a mention does not matter, only its entity: its type is "new or related"
             log_new_M, log_related_M = type_FC[at_M, Type.NEW], type_FC[at_M, Type.RELATED]
-            both_M2 = torch.stack([_plus(log_new_M, new_M), _plus(log_related_M, reached_M)], -1)
-            entity_M = _plus(-log_start_M, masked_logsumexp(both_M2, both_M2 > -math.inf))
+            both_M2 = torch.stack([plus(log_new_M, new_M), plus(log_related_M, reached_M)], -1)
+            entity_M = plus(-log_start_M, masked_logsumexp(both_M2, both_M2 > -math.inf))
             type_F = type_F.index_copy(0, at_M, log_start_M)
         else:
             entity_M = torch.where(is_new_M, new_M, reached_M)
@@ -362,29 +385,3 @@ def _places(entities: EntityTable) -> Tensor:
     place_N = torch.full_like(entities.row_N, -1)
     place_N[entities.real_E] = torch.arange(len(entities.real_E), device=place_N.device)
     return place_N
-
-
-def masked_logsumexp(score_SJ: Tensor, mask_SJ: Tensor) -> Tensor:
-    """log Σ exp over the marked scores of a row; -inf, with no gradient, where none is marked."""
-    some_S = mask_SJ.any(-1)
-    masked = score_SJ.masked_fill(~mask_SJ, -math.inf)
-    safe = torch.where(some_S[:, None], masked, torch.zeros_like(masked))
-    return safe.logsumexp(-1).masked_fill(~some_S, -math.inf)
-
-
-def _plus(log_type: Tensor, log_entity: Tensor) -> Tensor:
-    """Their sum, -inf where the entity cannot be reached, without a NaN in the gradient."""
-    reachable = log_entity > -math.inf
-    return (log_type.masked_fill(~reachable, 0.0) + log_entity.masked_fill(~reachable, 0.0)).masked_fill(
-        ~reachable, -math.inf
-    )
-
-
-def segment_logsumexp(value_W: Tensor, segment_W: Tensor, count: int) -> Tensor:
-    """log Σ exp over each segment; -inf, with no gradient, for a segment that is empty or all -inf."""
-    highest = value_W.new_full((count,), -math.inf)
-    highest = highest.scatter_reduce(0, segment_W, value_W.detach(), "amax")
-    finite = highest > -math.inf
-    shift = highest.masked_fill(~finite, 0.0)
-    total = value_W.new_zeros(count).index_add(0, segment_W, (value_W - shift[segment_W]).exp())
-    return (total.masked_fill(~finite, 1.0).log() + shift).masked_fill(~finite, -math.inf)

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from kglm.model.latent import masked_logsumexp
+from kglm.model.logsums import masked_logsumexp
 from kglm.text.vocabulary import PADDING_INDEX, UNKNOWN_INDEX
 
 

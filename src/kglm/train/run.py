@@ -17,6 +17,7 @@ import copy
 import hashlib
 import sys
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from kglm.model.aliases import AliasTable
 from kglm.model.annotation import AnnotationEncoder, EncodedDocument
 from kglm.model.awd_lstm import AwdLstm
 from kglm.model.chunk import ChunkBuilder
+from kglm.model.cues import Cues
 from kglm.model.entities import count_introductions, entity_table, grown
 from kglm.model.kglm import Kglm
 from kglm.model.parts import ChunkModel, KglmConfig, LatentModel
@@ -64,17 +66,25 @@ class Run:
         self.vocabulary = vocabulary
         self.introductions = introductions
         limits = {"max_aliases": settings.data.max_aliases, "max_alias_tokens": settings.data.max_alias_tokens}
-        self._use(graph, AliasTable(graph, vocabulary, _words, **limits))
+        heeded = settings.latent.cues and settings.model != "awd-lstm"
+        self._use(graph, AliasTable(graph, vocabulary, _words, **limits), Cues(graph, _words) if heeded else None)
         self.vectors = Vectors.load(graph.store.path) if settings.model != "awd-lstm" else None
         self.model = self._build()
 
-    def _use(self, graph: KnowledgeGraph, aliases: AliasTable) -> None:
+    def _use(self, graph: KnowledgeGraph, aliases: AliasTable, cues: Cues | None) -> None:
         self.graph, self.aliases = graph, aliases
         data = self.settings.data
         self.encoder = AnnotationEncoder(
-            graph, self.vocabulary, aliases, mention_types=data.mention_types, parent_window=data.parent_window
+            graph,
+            self.vocabulary,
+            aliases,
+            mention_types=data.mention_types,
+            parent_window=data.parent_window,
+            cues=cues,
         )
-        self.builder = ChunkBuilder(graph, aliases, parent_window=data.parent_window, introductions=self.introductions)
+        self.builder = ChunkBuilder(
+            graph, aliases, parent_window=data.parent_window, introductions=self.introductions, cues=cues
+        )
 
     def _build(self) -> ChunkModel:
         settings, generator = self.settings, Generator().manual_seed(self.settings.train.seed)
@@ -170,7 +180,8 @@ class Run:
     def on(self, graph: KnowledgeGraph) -> Run:
         """The run on a fork of its graph, with edits that are not stored: weights are shared, nothing is trained."""
         other = copy.copy(self)
-        other._use(graph, self.aliases.on(graph, len(self.graph)))
+        cues = self.encoder.cues
+        other._use(graph, self.aliases.on(graph, len(self.graph)), None if cues is None else cues.on(graph))
         if isinstance(self.model, LatentModel) and self.vectors is not None:
             vectors = self.vectors.for_graph(graph)
             table = grown(self.model.latent.entities, graph, vectors, self.vocabulary, _words)
@@ -219,6 +230,7 @@ class Run:
             stream.write(("\n".join(lines) + "\n").encode())
 
 
+@lru_cache(1 << 14)  # names of relations are cut several times
 def _words(text: str) -> list[str]:
     return tokenizer().words(text)
 

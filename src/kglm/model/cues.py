@@ -1,0 +1,135 @@
+"""Words before a mention that speak for a fact by themselves: its relation's name, or what kind of thing its tail is.
+
+After "The capital of Italy is", `capital` is named; after "a city in the state of", of two places that the city lies in
+the one that is a state. No relation or kind needs training for that: what they are called is in the graph.
+
+A name of a relation is worth the share of its words that stand in the window, rarer words more:
+
+    m(n, t) = Σ_{w ∈ n, w in the window before t} idf(w) / Σ_{w ∈ n} idf(w),    m(r, t) = max over the names n of r,
+
+and nothing below `FLOOR`. A relation's score gains α m + β [m = 1], α and β learned, others for reverse relations; a
+tail's score gains γ if a word of its kinds (`instance of`) stands in the window.
+
+Legend: N relations (not indices: a relation and its reverse share their names), P names, T targets, Y nodes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from kglm.kg.graph import KnowledgeGraph
+from kglm.text.document import END, START
+from kglm.text.function_words import is_content
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+WINDOW = 12
+"""Words before a mention that are looked at; those of an earlier sentence never are."""
+FLOOR = 0.5
+SMALL = 0.3
+"""What a function word counts against others: "in" tells "born in" from "born on", but names nothing."""
+FULL = 1 - 1e-9
+"""What counts as all words of a name."""
+KIND_RELATION = "P31"
+MAX_KINDS = 8
+WEIGHTS = 5
+"""How many are learned: α and β of relations, of reverse ones, and γ."""
+
+
+class Cues:
+    """The words that hint at relations and kinds, for one graph."""
+
+    def __init__(self, graph: KnowledgeGraph, words_of: Callable[[str], Sequence[str]]) -> None:
+        self.graph = graph
+        self._words_of = words_of
+        names: list[tuple[int, frozenset[str]]] = []
+        for relation in range(1, graph.relation_count // 2):
+            for name in graph.relation_names(graph.relation_id(2 * relation)):
+                words = frozenset(word.casefold() for word in words_of(name))
+                if any(map(is_content, words)) and (relation, words) not in names[-64:]:
+                    names.append((relation, words))
+        times = Counter(word for _, words in names for word in words)
+        idf = {
+            word: math.log1p(len(names) / count) * (1 if is_content(word) else SMALL) for word, count in times.items()
+        }
+        self._names_of: dict[str, tuple[list[int], list[float]]] = {}
+        for number, (_, words) in enumerate(names):
+            total = sum(idf[word] for word in words)
+            for word in words:
+                places, shares = self._names_of.setdefault(word, ([], []))
+                places.append(number)
+                shares.append(idf[word] / total)
+        self._postings = {word: (np.array(at), np.array(share)) for word, (at, share) in self._names_of.items()}
+        self._relation_P = np.array([relation for relation, _ in names], np.int64)
+        self._first = np.flatnonzero(np.diff(self._relation_P, prepend=-1))
+        self.kind_words = lru_cache(1 << 18)(self._find_kind_words)
+
+    def on(self, graph: KnowledgeGraph) -> Cues:
+        """The same after edits of the graph."""
+        if graph.relation_count != self.graph.relation_count:
+            return Cues(graph, self._words_of)
+        other = Cues.__new__(Cues)
+        other.__dict__.update(self.__dict__)
+        other.graph = graph
+        other.kind_words = lru_cache(1 << 18)(other._find_kind_words)
+        return other
+
+    def relations(self, window: Sequence[str]) -> Floats:
+        """m(r, t) of all relations, given the words of the window."""
+        found_N = np.zeros(self.graph.relation_count // 2)
+        share_P = np.zeros(len(self._relation_P))
+        for word in dict.fromkeys(window):
+            if word in self._postings:
+                at, share = self._postings[word]
+                share_P[at] += share
+        if len(share_P):
+            best = np.maximum.reduceat(share_P, self._first)
+            found_N[self._relation_P[self._first]] = np.where(best >= FLOOR, best, 0.0)
+        return found_N
+
+    def _find_kind_words(self, node: int) -> frozenset[str]:
+        relation = self.graph.find_relation(KIND_RELATION)
+        kinds = [] if relation is None else self.graph.tails(node, relation).tolist()[:MAX_KINDS]
+        names = (name for kind in kinds for name in self.graph.names(kind)[:1])
+        return frozenset(word.casefold() for name in names for word in self._words_of(name) if is_content(word))
+
+
+def window(surface: Sequence[str], t: int) -> list[str]:
+    """The words before target t, which is word t + 1, as far as they count."""
+    found: list[str] = []
+    for place in range(t, max(t - WINDOW, -1), -1):
+        if surface[place] in (START, END):
+            break
+        found.append(surface[place].casefold())
+    return found
+
+
+class TextCues:
+    """Cues at the targets [first, first + count) of a text."""
+
+    def __init__(self, cues: Cues, surface: Sequence[str], first: int, count: int) -> None:
+        self._cues = cues
+        windows = [window(surface, t) for t in range(first, first + count)]
+        relations = [cues.relations(words) for words in windows]
+        self.relation_TN = np.stack(relations) if relations else np.zeros((0, cues.graph.relation_count // 2))
+        self._where: dict[str, Bools] = {}
+        for row, words in enumerate(windows):
+            for word in words:
+                self._where.setdefault(word, np.zeros(count, np.bool_))[row] = True
+
+    def kinds(self, node_Y: Sequence[int], here: slice) -> Floats | None:
+        """Whether a word of each node's kinds stands in the windows of these rows (Y × rows); None if nowhere."""
+        found: Floats | None = None
+        for row, node in enumerate(node_Y):
+            for word in self._cues.kind_words(node):
+                if (where := self._where.get(word)) is not None and where[here].any():
+                    if found is None:
+                        found = np.zeros((len(node_Y), len(where[here])))
+                    found[row] = np.maximum(found[row], where[here])
+        return found
