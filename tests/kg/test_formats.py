@@ -190,7 +190,7 @@ class TestNTriples:
             ("Q42", "P571", "T::9::+1850-00-00T00:00:00Z"),
             ("Q42", "P2048", "V::1.8500::1"),
         ]
-        assert batch.names == [("Q42", 0, 'Döner "x"'), ("Q42", 1, "DNA")]
+        assert batch.names == [("Q42", 0, 'Döner "x"'), ("Q42", 1, "DNA"), ("Q42", 1, "Douglas Adams")]
         assert ("Q42", None, "Douglas_Adams") in batch.entities and ("Q42", "a writer", None) in batch.entities
         assert batch.skipped == {"literal string": 1, "text in another language": 1}
 

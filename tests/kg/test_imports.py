@@ -74,6 +74,18 @@ class TestResult:
             assert list(graph.names(graph.number("Q1"))) == ["one", "uno", "1"]
         assert report.aliases == 2
 
+    def test_a_title_is_a_name(self, tmp_path: Path) -> None:
+        facts = write_facts(tmp_path / "f.tsv", [("Q1", "P1", "Q2"), ("Q3", "P1", "Q4")])
+        (tmp_path / "e.jsonl").write_text(
+            '{"id": "Q1", "label": "henry i of england", "aliases": ["henry"], "title": "Henry_I_of_England"}\n'
+            '{"id": "Q2", "label": "bell", "title": "Bell (instrument)"}\n'
+            '{"id": "Q3", "title": "(a) (b)"}\n{"id": "Q4", "label": "Ohio", "title": "Ohio"}\n'
+        )
+        import_graph([facts], tmp_path / "g.kg", entities=[tmp_path / "e.jsonl"])
+        with KnowledgeGraph.open(tmp_path / "g.kg") as graph:
+            names = [list(graph.names(graph.number(id))) for id in ("Q1", "Q2", "Q3", "Q4")]
+        assert names == [["Henry I of England", "henry"], ["bell", "Bell"], ["(a)"], ["Ohio"]]
+
     def test_names_that_were_escaped_twice(self, tmp_path: Path) -> None:
         facts = write_facts(tmp_path / "f.tsv", [("Q1", "P1", "Q2")])
         (tmp_path / "e.jsonl").write_text(r'{"id": "Q1", "label": "\\u00C1vila", "aliases": ["a\\\\b", "\\ud800x"]}')

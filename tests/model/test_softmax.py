@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from kglm.model import softmax
-from kglm.model.softmax import Changes, linear_logsumexp
+from kglm.model.softmax import Changes, linear_logsumexp, pair_logsumexp
 
 
 def inputs(rows: int, columns: int, seed: int, changed: int = 0) -> tuple[Tensor, Tensor, Tensor, Changes]:
@@ -78,3 +78,17 @@ def test_no_rows() -> None:
     lse = linear_logsumexp(h, torch.zeros(4, 3))
     lse.sum().backward()
     assert lse.shape == (0,) and h.grad is not None
+
+
+@pytest.mark.parametrize("blocks", [(1 << 23, 1 << 25), (30, 40)])
+@pytest.mark.parametrize("scale", [1.0, 300.0], ids=["near", "with peaks far apart"])
+def test_sums_of_pairs(monkeypatch: pytest.MonkeyPatch, blocks: tuple[int, int], scale: float) -> None:
+    monkeypatch.setattr(softmax, "BLOCK", blocks[0])
+    monkeypatch.setattr(softmax, "PAIR_BLOCK", blocks[1])
+    draw = torch.Generator().manual_seed(0)
+    left, right = (scale * torch.randn(count, 4, generator=draw) for count in (9, 7))
+    weight, bias = torch.randn(11, 4, generator=draw), torch.randn(11, generator=draw)
+    pairs = torch.randint(63, (50,), generator=draw)
+    t, u = pairs // 7, pairs % 7
+    truth = linear_logsumexp(left[t] + right[u], weight, bias)
+    torch.testing.assert_close(pair_logsumexp(left, right, weight, bias, t, u), truth, rtol=2e-5, atol=1e-4)

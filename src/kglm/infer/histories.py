@@ -188,16 +188,20 @@ class Histories:
     def parents(self, t: int, tables: LatentTables) -> Floats:
         """log π(p) over slots in each history; -inf for those that are no candidates, and where there are none."""
         can_KC = self.candidates(t)
-        since_KC = np.maximum(t - self.last_KC, 1)
-        score_KC = tables.parents(t, self.cast.node_C) + tables.recency[np.searchsorted(DISTANCES, since_KC)]
+        result_KC = np.full(can_KC.shape, -np.inf)
+        k_X, c_X = np.nonzero(can_KC)  # of all slots, each history has few
+        if not len(k_X):
+            return result_KC
+        score_X = tables.parents(t, self.cast.node_C)[c_X]
+        score_X = score_X + tables.recency[np.searchsorted(DISTANCES, np.maximum(t - self.last_KC[k_X, c_X], 1))]
         if tables.subject:
-            rows = np.flatnonzero(self.subject_K >= 0)
-            score_KC[rows, self.subject_K[rows]] += tables.subject
-        score_KC[~can_KC] = -np.inf
-        highest_K1 = np.maximum(score_KC.max(1, keepdims=True, initial=-np.inf), -1e300)
-        with np.errstate(divide="ignore"):
-            log_z_K1 = highest_K1 + np.log(np.exp(score_KC - highest_K1).sum(1, keepdims=True))
-        return score_KC - np.where(np.isfinite(log_z_K1), log_z_K1, 0.0)
+            score_X[c_X == self.subject_K[k_X]] += tables.subject
+        _, first_X = np.unique(k_X, return_index=True)
+        size_X = np.diff(first_X, append=len(k_X))
+        highest_X = np.repeat(np.maximum.reduceat(score_X, first_X), size_X)
+        log_z_X = highest_X + np.log(np.repeat(np.add.reduceat(np.exp(score_X - highest_X), first_X), size_X))
+        result_KC[k_X, c_X] = score_X - log_z_X
+        return result_KC
 
     def starts(self, t: int, nodes: Sequence[int], tables: LatentTables, type_KC: Floats) -> Floats:
         """log p(start of e) of each history and entity (K × N), however e is reached."""
@@ -210,10 +214,11 @@ class Histories:
         columns = list(found)
         slot_W, relation_W, tails_W = np.concatenate(list(found.values())).T
         column_W = np.repeat(np.arange(len(columns)), [len(ways) for ways in found.values()])
-        log_z_C = tables.relations_log_z(t, self.cast.node_C)
+        slots, which_W = np.unique(slot_W, return_inverse=True)
+        log_z_W = tables.relations_log_z(t, self.cast.node_C[slots])[which_W]
         tail_W = np.asarray(nodes, np.int64)[np.array(columns)[column_W]]
         share_W = tables.tail_share(t, tail_W, self.cast.node_C[slot_W], relation_W, tails_W)
-        mass_W = np.exp(tables.relations(t, relation_W) - log_z_C[slot_W]) * share_W
+        mass_W = np.exp(tables.relations(t, relation_W) - log_z_W) * share_W
         size = len(self.cast) * len(columns)
         reach_CN = np.bincount(slot_W * len(columns) + column_W, mass_W, size).reshape(len(self.cast), len(columns))
         with np.errstate(divide="ignore"):

@@ -53,10 +53,13 @@ class WordTable:
     def prepare(self, wanted: Iterable[Said]) -> None:
         """Score what is not known yet, many at a time."""
         missing = [said for said in dict.fromkeys(wanted) if said not in self._known]
+        if not missing:
+            return
         missing.sort(key=lambda said: said.node)  # aliases are encoded once for all that is scored in one go
         with torch.no_grad():
+            log_z_P = self._log_z(missing)
             for start in range(0, len(missing), AT_ONCE):
-                self._score(missing[start : start + AT_ONCE])
+                self._score(missing[start : start + AT_ONCE], log_z_P[start : start + AT_ONCE])
 
     def log_p(self, wanted: Sequence[Said]) -> tuple[Floats, Bools]:
         """log p(x_t | entity), and whether it is paid for as the unknown word."""
@@ -77,11 +80,21 @@ class WordTable:
             log_p_TS[t_P, s_P], unknown_TS[t_P, s_P] = self.log_p([Said(*each) for each in zip(*columns, strict=True)])
         return log_p_TS, unknown_TS
 
-    def _score(self, wanted: list[Said]) -> None:
+    def _log_z(self, wanted: list[Said]) -> Tensor:
+        """Sums over the vocabulary: the same for a position and an entity, whenever the mention began."""
+        nodes, t_P, place_P = self._places(wanted)
+        pairs, pair_P = torch.unique(torch.stack([t_P, place_P]), dim=1, return_inverse=True)
+        node_U = torch.tensor(list(nodes), device=t_P.device)
+        return self._model.generated_log_z(self._h_x_TH, node_U, *pairs)[pair_P]
+
+    def _places(self, wanted: list[Said]) -> tuple[dict[int, int], Tensor, Tensor]:
         nodes = {node: place for place, node in enumerate(dict.fromkeys(said.node for said in wanted))}
-        device = self._h_x_TH.device
-        t_P = torch.tensor([said.t for said in wanted], device=device)
-        place_P = torch.tensor([nodes[said.node] for said in wanted], device=device)
+        t_P = torch.tensor([said.t for said in wanted], device=self._h_x_TH.device)
+        return nodes, t_P, torch.tensor([nodes[said.node] for said in wanted], device=t_P.device)
+
+    def _score(self, wanted: list[Said], log_z_P: Tensor) -> None:
+        nodes, t_P, place_P = self._places(wanted)
+        device = t_P.device
         alias_UAL = torch.from_numpy(np.stack([self._aliases[node].words_AL for node in nodes])).to(device)
         match_PJ = torch.zeros(len(wanted), self._aliases.slots, dtype=torch.bool)
         order_PJ = torch.zeros(match_PJ.shape, dtype=torch.int64)
@@ -98,6 +111,7 @@ class WordTable:
             self._target_T[t_P],
             match_PJ.to(device),
             order_PJ.to(device),
+            log_z_P,
         )
         values = zip(array(scores.log_p_S).tolist(), scores.unknown_S.tolist(), strict=True)
         self._known.update(zip(wanted, values, strict=True))

@@ -12,6 +12,7 @@ from kglm.kg.ids import is_item_id, is_relation_id, mint, normalise_title
 from kglm.kg.literals import canonical_literal, is_date, is_literal, literal_from_text
 
 _ESCAPED = re.compile(r"\\u([0-9A-Fa-f]{4})")
+_IN_BRACKETS = re.compile(r" \([^()]*\)$")
 PROBLEMS_KEPT = 20
 """Problems of a block that are reported with their line; all are counted."""
 
@@ -73,11 +74,20 @@ class Batch:
 
     def entity(self, id: str, label: str | None, aliases: object, *, description: str | None = None,
                title: str | None = None) -> None:  # fmt: skip
-        """An entity with its names; empty and blank names are left out."""
+        """An entity with its names; empty and blank names are left out.
+
+        The title of its article is one more name, and how that writes the label ("Henry I of England") goes before
+        "henry i of england".
+        """
         self.entities.append((id, description or None, normalise_title(title) if title else None))
+        name = _title_name(title) if isinstance(title, str) else ""
+        if isinstance(label, str) and label.casefold() == name.casefold() and not name[1:].islower():
+            label = name
         self.name(id, label, 0)
         for alias in aliases if isinstance(aliases, list | tuple) else ():
             self.name(id, alias, 1)
+        if name and name != label:
+            self.name(id, name, 1)
 
     def name(self, id: str, text: object, kind: int) -> None:
         if text is None:
@@ -163,6 +173,11 @@ def historical(id: str) -> str:
     """A date whose year BC is astronomical (-0043 is 44 BC) as Wikidata's JSON has it (-0044)."""
     date = Date.parse_id(id)
     return replace(date, year=date.year - 1).id if date.year < 0 else id
+
+
+def _title_name(title: str) -> str:
+    """A title without underscores, and without what tells it from others: "Bell (instrument)"."""
+    return _IN_BRACKETS.sub("", title.replace("_", " ").strip())
 
 
 def without_escapes(text: str) -> str:

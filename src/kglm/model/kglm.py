@@ -17,7 +17,7 @@ from kglm.model.chunk import Chunk
 from kglm.model.entities import EntityTable
 from kglm.model.parts import KglmConfig, LatentModel, seeded
 from kglm.model.render import Renderer, WordScores, real_slots
-from kglm.model.softmax import linear_log_prob, linear_log_probs, linear_logsumexp, linear_score
+from kglm.model.softmax import linear_log_prob, linear_log_probs, linear_logsumexp, linear_score, pair_logsumexp
 from kglm.text.vocabulary import UNKNOWN_INDEX
 
 
@@ -68,16 +68,30 @@ class Kglm(LatentModel):
         target_S: Tensor,
         match_SJ: Tensor,
         order_SJ: Tensor,
+        log_z_S: Tensor | None = None,
     ) -> WordScores:
-        """log p(x | entity) of words of which `place_S` says whose they are, among the distinct entities."""
+        """log p(x | entity) of words of which `place_S` says whose they are, among the distinct entities.
+
+        `log_z_S` is the sum over the vocabulary, where it is known already.
+        """
         weight_VH, bias_V = self.encoder.embedding.weight, self.word_bias_V
         entity_UD = self.latent.entity_vectors(node_U)
         slot_UJH = self.renderer.encode_aliases(weight_VH, alias_UAL)
         h_SH = self.renderer.project(h_x_SH, entity_UD[place_S])
-        copy_SJ = self.renderer.copy_scores(h_SH, slot_UJH[place_S], real_slots(alias_UAL)[place_S], order_SJ)
+        copy_SJ = self.renderer.copy_scores(h_SH, slot_UJH, real_slots(alias_UAL), order_SJ, place_S)
         generated_S = linear_score(h_SH, weight_VH, bias_V, target_S)
-        log_z_S = linear_logsumexp(h_SH, weight_VH, bias_V, uneven=True)
+        if log_z_S is None:
+            log_z_S = linear_logsumexp(h_SH, weight_VH, bias_V, uneven=True)
         return self.renderer.score(generated_S, log_z_S, copy_SJ, target_S, match_SJ)
+
+    def generated_log_z(self, h_x_TH: Tensor, node_U: Tensor, t_P: Tensor, place_P: Tensor) -> Tensor:
+        """log Σ over the vocabulary of pairs of position and entity; without gradient."""
+        weight_VH, bias_V = self.encoder.embedding.weight, self.word_bias_V
+        entity_UD = self.latent.entity_vectors(node_U)
+        if len(torch.unique(t_P)) + len(node_U) >= len(t_P):
+            return linear_logsumexp(self.renderer.project(h_x_TH[t_P], entity_UD[place_P]), weight_VH, bias_V)
+        left_TH, right_UH = self.renderer.project_apart(h_x_TH, entity_UD)
+        return pair_logsumexp(left_TH, right_UH, weight_VH, bias_V, t_P, place_P)
 
     def plain_words(self, h_x_SH: Tensor) -> Tensor:
         """log p of every word of the vocabulary, outside mentions (S × V)."""
@@ -88,7 +102,8 @@ class Kglm(LatentModel):
         weight_VH = self.encoder.embedding.weight
         slot_UJH = self.renderer.encode_aliases(weight_VH, alias_UAL)
         h_UH = self.renderer.project(h_x_H.expand(len(node_U), -1), self.latent.entity_vectors(node_U))
-        copy_UJ = self.renderer.copy_scores(h_UH, slot_UJH, real_slots(alias_UAL), order_UJ)
+        each_U = torch.arange(len(node_U), device=node_U.device)
+        copy_UJ = self.renderer.copy_scores(h_UH, slot_UJH, real_slots(alias_UAL), order_UJ, each_U)
         generated_UV = torch.nn.functional.linear(h_UH, weight_VH, self.word_bias_V)
         log_p = torch.cat([generated_UV, copy_UJ], -1).log_softmax(-1)
         return log_p[:, : generated_UV.shape[1]], log_p[:, generated_UV.shape[1] :]

@@ -63,13 +63,19 @@ class Renderer(nn.Module):
         projected: Tensor = self.projection(torch.cat([h_SH, entity_SD], -1))
         return projected
 
-    def copy_scores(self, h_SH: Tensor, slot_SJH: Tensor, real_SJ: Tensor, order_SJ: Tensor) -> Tensor:
+    def project_apart(self, h_TH: Tensor, entity_UD: Tensor) -> tuple[Tensor, Tensor]:
+        """h' = a + c: the part of the text and the part of the entity."""
+        weight_HH, weight_HD = torch.split(self.projection.weight, [h_TH.shape[1], entity_UD.shape[1]], 1)
+        return torch.nn.functional.linear(h_TH, weight_HH, self.projection.bias), entity_UD @ weight_HD.T
+
+    def copy_scores(self, h_SH: Tensor, slot_UJH: Tensor, real_UJ: Tensor, order_SJ: Tensor, place_S: Tensor) -> Tensor:
         """tanh(h'ᵀ W_copy) · a_j + b, `order_SJ` says which b; a padding slot has exactly -inf."""
         query_SH: Tensor = self.copy(h_SH).tanh()
-        scores_SJ = (query_SH[:, None] * slot_SJH).sum(-1)
+        s_X, j_X = real_UJ[place_S].nonzero(as_tuple=True)  # most slots are padding
+        score_X = (query_SH[s_X] * slot_UJH[place_S[s_X], j_X]).sum(-1)
         if self.alias_order:
-            scores_SJ = scores_SJ + torch.cat([self.order.new_zeros(1), self.order])[order_SJ]
-        return scores_SJ.masked_fill(~real_SJ, -math.inf)
+            score_X = score_X + torch.cat([self.order.new_zeros(1), self.order])[order_SJ[s_X, j_X]]
+        return torch.full_like(order_SJ, -math.inf, dtype=score_X.dtype).index_put((s_X, j_X), score_X)
 
     def score(
         self, generated_S: Tensor, log_generate_S: Tensor, copy_SJ: Tensor, target_S: Tensor, match_SJ: Tensor

@@ -13,12 +13,17 @@ Legend: S rows, V columns, H size of a row, O single scores that are changed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+PAIR_BLOCK = 1 << 25
+"""Numbers that are kept for the left sides of pairs."""
+TINY = 1e-20
+"""A smaller sum of products may have lost something: no v is near the highest of both sides."""
 BLOCK = 1 << 23
 """Numbers in a block of scores; measured on S = 4,000, V = 24,000: within 5 % of the bare products."""
 
@@ -48,6 +53,43 @@ def linear_logsumexp(
     bias_V = weight_VH.new_zeros(len(weight_VH)) if bias_V is None else bias_V
     apply: Callable[..., Tensor] = _LinearLogSumExp.apply
     return apply(h_SH, weight_VH, bias_V, row_O, column_O, amount_O, uneven)
+
+
+def pair_logsumexp(
+    left_TH: Tensor, right_UH: Tensor, weight_VH: Tensor, bias_V: Tensor, left_P: Tensor, right_P: Tensor
+) -> Tensor:
+    """log Σ_v exp(W_v · (a_t + c_u) + b_v) of many pairs (t, u) of few t and few u; without gradient.
+
+    exp(W_v · (a_t + c_u)) is a product: what costs most, the scores of all v, is made for each t and each u alone.
+    """
+    result_P = left_TH.new_empty(len(left_P))
+    size = max(1, BLOCK // len(weight_VH))
+    distinct = torch.unique(left_P)
+    for at_T in distinct.split(max(size, PAIR_BLOCK // len(weight_VH))):
+        exp_TV, highest_T = _exponentials(torch.nn.functional.linear(left_TH[at_T], weight_VH, bias_V))
+        row_T = left_P.new_full((len(left_TH),), -1)
+        row_T[at_T] = torch.arange(len(at_T), device=at_T.device)
+        here_P = (row_T[left_P] >= 0).nonzero()[:, 0]
+        here_P = here_P[right_P[here_P].argsort()]
+        of_U, count_U = torch.unique_consecutive(right_P[here_P], return_counts=True)
+        until_U = count_U.cumsum(0).tolist()
+        for start in range(0, len(of_U), size):
+            at_U = of_U[start : start + size]
+            exp_UV, highest_U = _exponentials(torch.nn.functional.linear(right_UH[at_U], weight_VH))
+            for place in range(start, start + len(at_U)):
+                pair_P = here_P[until_U[place] - int(count_U[place]) : until_U[place]]
+                row_P = row_T[left_P[pair_P]]
+                total_P = exp_TV[row_P] @ exp_UV[place - start]
+                log_total_P = total_P.log().masked_fill(total_P < TINY, math.nan)
+                result_P[pair_P] = log_total_P + highest_T[row_P] + highest_U[place - start]
+    lost = result_P.isnan().nonzero()[:, 0]
+    result_P[lost] = linear_logsumexp(left_TH[left_P[lost]] + right_UH[right_P[lost]], weight_VH, bias_V)
+    return result_P
+
+
+def _exponentials(score_SV: Tensor) -> tuple[Tensor, Tensor]:
+    highest_S = score_SV.amax(-1)
+    return score_SV.sub_(highest_S[:, None]).exp_(), highest_S
 
 
 def linear_score(h_SH: Tensor, weight_VH: Tensor, bias_V: Tensor, column_S: Tensor) -> Tensor:
