@@ -104,7 +104,6 @@ def main() -> None:
                 "words of the document",
                 "effective samples",
                 effective(found, 100),
-                log_y=True,
             ),
         }
         for name, chart in charts.items():
