@@ -48,8 +48,7 @@ CUE_NAMES = {"P1": ("Mario", "is"), "P2": ("Boy",), "P3": ("Boy", "Tennis")}
 """What the relations are called in texts: as words that these have; P31 is called nothing."""
 OPTIONS = {
     "best": {},
-    "kinds": {"facts": (*FACTS, ("Q3", "P31", "Q2"))},
-    "everything on": {"latent": LatentConfig(entity_bias=True)},
+    "everything on": {"latent": LatentConfig(entity_bias=True), "facts": (*FACTS, ("Q3", "P31", "Q2"))},
     "paper": {"latent": PAPER},
     "window": {"parent_window": 1},
     "three types": {"latent": PAPER, "mention_types": "paper"},
@@ -224,7 +223,7 @@ def sentence(steps: list[Step]) -> list[str]:
     return words[max(place for place, word in enumerate(words) if word in (START, END)) + 1 :]
 
 
-def cue(toy: Toy, relation: int, before: list[str]) -> float:
+def cue(toy: Toy, h_x: Tensor, relation: int, before: list[str]) -> float:
     """What the words before say for a relation."""
     if not toy.model.config.latent.cues:
         return 0.0
@@ -241,7 +240,8 @@ def cue(toy: Toy, relation: int, before: list[str]) -> float:
     }
     name = names[stored.index(id)]
     share = sum(weight[word] for word in name & said) / sum(weight[word] for word in name)
-    some, all_words = toy.model.latent.cue[2 * (relation % 2) : 2 * (relation % 2) + 2].tolist()
+    latent = toy.model.latent
+    some, all_words = (latent.cue + h_x @ latent.cue_H5)[2 * (relation % 2) : 2 * (relation % 2) + 2].tolist()
     return some * share * (share >= 0.5) + all_words * (name <= said)
 
 
@@ -263,7 +263,7 @@ def path_probability(
         return 0.0
     relations, tails = graph.edges(step.parent)
     distinct = sorted(set(relations.tolist()))
-    weights = {r: math.exp(float(relation_vector(toy, r) @ h_r) + cue(toy, r, before)) for r in distinct}
+    weights = {r: math.exp(float(relation_vector(toy, r) @ h_r) + cue(toy, h_x, r, before)) for r in distinct}
     reached = [tail for r, tail in zip(relations.tolist(), tails.tolist(), strict=True) if r == step.relation]
     if step.node not in reached:
         return 0.0
@@ -279,7 +279,8 @@ def tail_share(toy: Toy, h_x: Tensor, node: int, reached: list[int], before: lis
     def kind(node: int) -> float:
         kinds = [] if instance is None else toy.graph.tails(node, instance).tolist()
         words = {word.casefold() for kind in kinds for word in toy.graph.names(kind)[0].split()}
-        return float(latent.cue[-1]) if toy.model.config.latent.cues and words & said else 0.0
+        gamma = float(latent.cue[-1] + h_x @ latent.cue_H5[:, -1])
+        return gamma if toy.model.config.latent.cues and words & said else 0.0
 
     if not toy.model.config.latent.tail_scores:
         return 1 / len(reached)

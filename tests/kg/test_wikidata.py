@@ -94,7 +94,7 @@ class TestEntities:
             sitelinks={"enwiki": {"site": "enwiki", "title": "one thing"}, "dewiki": {"title": "Eins"}},
         )
         batch = parse(lines([one]))
-        assert batch.names == [("Q1", 0, "one"), ("Q1", 1, "uno")]
+        assert batch.names == [("Q1", 0, "one"), ("Q1", 1, "uno"), ("Q1", 1, "one thing")]
         assert batch.entities == [("Q1", "a number", "One_thing")]
         assert batch.skipped == {"empty name": 1}
         german = parse(lines([one]), language="de")

@@ -138,9 +138,9 @@ class TestWords:
         h_SH, slot_SJH = (torch.randn(*s, generator=generator, dtype=torch.float64) for s in ((2, 4), (2, 6, 4)))
         real = torch.ones(2, 6, dtype=torch.bool)
         order = torch.zeros(2, 6, dtype=torch.int64)
-        before = toy.model.renderer.copy_scores(h_SH, slot_SJH, real, order)
+        before = toy.model.renderer.copy_scores(h_SH, slot_SJH, real, order, torch.arange(2))
         slot_SJH[1, 3] += 1
-        after = toy.model.renderer.copy_scores(h_SH, slot_SJH, real, order)
+        after = toy.model.renderer.copy_scores(h_SH, slot_SJH, real, order, torch.arange(2))
         assert [tuple(place) for place in (before != after).nonzero().tolist()] == [(1, 3)]
 
     def test_padding_slots_have_probability_zero(self, tmp_path: Path) -> None:
@@ -150,6 +150,7 @@ class TestWords:
             torch.zeros(1, 3, 4).double(),
             torch.tensor([[True, False, True]]),
             torch.zeros(1, 3, dtype=torch.int64),
+            torch.zeros(1, dtype=torch.int64),
         )
         assert scores.exp().tolist() == [[1.0, 0.0, 1.0]]
 

@@ -114,11 +114,13 @@ class LatentTables:
         self.subject = latent.subject.item() * self._scale if config.subject_bias else 0.0
         self._relation_TR = array(h_r_TD @ tables.relation_RD.T) * self._scale
         self._cues = cues if config.cues else None
-        self._kind = latent.cue[-1].item() * self._scale
         if self._cues is not None:
-            value_TN, weight = self._cues.relation_TN, array(latent.cue[:4]).reshape(2, 2, 1, 1) * self._scale
-            both_2TN = weight[:, 0] * value_TN + weight[:, 1] * (value_TN >= FULL)
-            self._relation_TR += np.moveaxis(both_2TN, 0, -1).reshape(self._relation_TR.shape)
+            value_TN = self._cues.relation_TN
+            weight_T5 = array(latent.cue_weights(h_x_TH)) * self._scale
+            some_T12, all_T12 = weight_T5[:, None, [0, 2]], weight_T5[:, None, [1, 3]]
+            both_TN2 = some_T12 * value_TN[..., None] + all_T12 * (value_TN >= FULL)[..., None]
+            self._relation_TR += both_TN2.reshape(self._relation_TR.shape)
+            self._kind_T = weight_T5[:, -1]
         self._relation_highest_T = self._relation_TR.max(1)
         self._relation_mass_RT = np.exp(self._relation_TR - self._relation_highest_T[:, None]).T.copy()
         h_new_TC = self._h_p_TD + h_r_TD
@@ -272,7 +274,7 @@ class LatentTables:
         assert self._tail_TD is not None
         score_NT = self._vectors(node_N) @ self._tail_TD[here].T
         if self._cues is not None and (kind_NT := self._cues.kinds(node_N.tolist(), here)) is not None:
-            score_NT += self._kind * kind_NT
+            score_NT += self._kind_T[here] * kind_NT
         return score_NT
 
     def _vectors(self, node_N: npt.NDArray[np.integer]) -> Floats:

@@ -7,8 +7,9 @@ A name of a relation is worth the share of its words that stand in the window, r
 
     m(n, t) = Σ_{w ∈ n, w in the window before t} idf(w) / Σ_{w ∈ n} idf(w),    m(r, t) = max over the names n of r,
 
-and nothing below `FLOOR`. A relation's score gains α m + β [m = 1], α and β learned, others for reverse relations; a
-tail's score gains γ if a word of its kinds (`instance of`) stands in the window.
+and nothing below `FLOOR`. A relation's score gains α m + β [m = 1], with others for reverse relations; a tail's score
+gains γ if a word of its kinds (`instance of`) stands in the window. How much such words are heeded depends on the text:
+after "is" more than amid a clause, so [α β α' β' γ] = w + U h_x, all learned.
 
 Legend: N relations (not indices: a relation and its reverse share their names), P names, T targets, Y nodes.
 """
@@ -38,8 +39,8 @@ FULL = 1 - 1e-9
 """What counts as all words of a name."""
 KIND_RELATION = "P31"
 MAX_KINDS = 8
-WEIGHTS = 5
-"""How many are learned: α and β of relations, of reverse ones, and γ."""
+START_WEIGHTS = (2.0, 1.5, 1.0, 0.75, 1.5)
+"""Where training starts: α and β of relations, of reverse ones, and γ."""
 
 
 class Cues:

@@ -34,7 +34,7 @@ from torch import Tensor, nn
 from kglm.errors import ConfigError
 from kglm.model.annotation import FEATURES, Type
 from kglm.model.chunk import BUCKETS, Chunk
-from kglm.model.cues import FULL, WEIGHTS
+from kglm.model.cues import FULL, START_WEIGHTS
 from kglm.model.entities import EntityTable
 from kglm.model.logsums import masked_logsumexp, plus, segment_logsumexp
 from kglm.model.softmax import Changes, linear_logsumexp
@@ -155,7 +155,8 @@ class Latent(nn.Module):
         self.relation_RD = nn.Parameter(relation_RD.clone(), requires_grad=config.train_relations)
         self.text_2HD = nn.Parameter(torch.zeros(2, hidden, relation_RD.shape[1]), requires_grad=config.relation_text)
         self.tail_HD = nn.Parameter(torch.zeros(hidden, relation_RD.shape[1]), requires_grad=config.tail_scores)
-        self.cue = nn.Parameter(torch.zeros(WEIGHTS), requires_grad=config.cues)
+        self.cue = nn.Parameter(torch.tensor(START_WEIGHTS), requires_grad=config.cues)
+        self.cue_H5 = nn.Parameter(torch.zeros(hidden, len(START_WEIGHTS)), requires_grad=config.cues)
         self.frequency = nn.Parameter(torch.zeros(BUCKETS + 1), requires_grad=config.frequency_bias)
         self.type_feature = nn.Parameter(torch.zeros(FEATURES, len(Type)), requires_grad=config.type_features)
         self.recency = nn.Parameter(torch.zeros(BUCKETS), requires_grad=config.recency_bias)
@@ -275,13 +276,18 @@ class Latent(nn.Module):
             scores = scores + self.subject * subject_MK
         return scores.masked_fill(parent_MK < 0, -math.inf).log_softmax(-1)
 
-    def _cue_scores(self, chunk: Chunk, row_M: Tensor, like_MR: Tensor) -> Tensor:
+    def cue_weights(self, h_x_MH: Tensor) -> Tensor:
+        """How much the words before are heeded: [α β α' β' γ]."""
+        return self.cue + h_x_MH @ self.cue_H5
+
+    def _cue_scores(self, weight_M5: Tensor, chunk: Chunk, row_M: Tensor, like_MR: Tensor) -> Tensor:
         """What the words before the starts add to the scores of relations."""
         row_V = row_M[chunk.cue_start_V]
         used_V = row_V >= 0
         value_V = chunk.cue_value_V[used_V].to(like_MR.dtype)
         feature_V2 = torch.stack([value_V, (value_V >= FULL).to(value_V)], -1)
-        both_V2 = feature_V2 @ self.cue[:4].view(2, 2).T  # of the relation, of its reverse
+        weight_V22 = weight_M5[row_V[used_V], :4].view(-1, 2, 2)
+        both_V2 = (weight_V22 * feature_V2[:, None]).sum(-1)  # of the relation, of its reverse
         none_MN2 = torch.zeros_like(like_MR).view(len(like_MR), -1, 2)
         return none_MN2.index_put((row_V[used_V], chunk.cue_relation_V[used_V]), both_V2).flatten(1)
 
@@ -294,12 +300,12 @@ class Latent(nn.Module):
         query_MD = h_x_MH @ self.tail_HD
         score_Y = (query_MD[start_W[chunk.tail_way_Y]] * self.entity_vectors(chunk.tail_node_Y)).sum(-1)
         if self.config.cues:
-            score_Y = score_Y + self.cue[-1] * chunk.kind_Y
+            score_Y = score_Y + self.cue_weights(h_x_MH)[start_W[chunk.tail_way_Y], -1] * chunk.kind_Y
         log_z_W = segment_logsumexp(score_Y, chunk.tail_way_Y, len(start_W))
         scored = torch.unique(chunk.tail_way_Y)
         own_M = (query_MD * self.entity_vectors(chunk.start_node_M)).sum(-1)
         if self.config.cues:
-            own_M = own_M + self.cue[-1] * chunk.kind_M
+            own_M = own_M + self.cue_weights(h_x_MH)[:, -1] * chunk.kind_M
         return log_p_W.index_copy(0, scored, own_M[start_W[scored]] - log_z_W[scored])
 
     def ways(self, h_x_MH: Tensor, h_p_MD: Tensor, h_r_MD: Tensor, chunk: Chunk, tables: Tables) -> Ways:
@@ -316,7 +322,7 @@ class Latent(nn.Module):
         )
         score_MR = h_r_MD[used_M] @ tables.relation_RD.T
         if self.config.cues and len(chunk.cue_start_V):
-            score_MR = score_MR + self._cue_scores(chunk, row_M, score_MR)
+            score_MR = score_MR + self._cue_scores(self.cue_weights(h_x_MH[used_M]), chunk, row_M, score_MR)
         row_G = row_M[chunk.group_start_G]
         member_Q = score_MR[row_G[chunk.member_group_Q], chunk.member_relation_Q]
         log_z_G = segment_logsumexp(member_Q, chunk.member_group_Q, len(row_G))
