@@ -362,6 +362,14 @@ def exclusive(path: str | os.PathLike[str], what: str) -> Iterator[None]:
         handle.close()
 
 
+def exists(path: Path) -> bool:
+    """Whether it is there; a name that no file can have is not."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
 def sync_directory(path: Path) -> None:
     """Make a rename in `path` durable."""
     descriptor = os.open(path, os.O_RDONLY)

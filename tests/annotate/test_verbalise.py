@@ -10,6 +10,7 @@ import pytest
 from kglm.annotate.phrases import FRAMES, Phrase, phrases_of, shape_of
 from kglm.annotate.verbalise import VerbaliseConfig, Verbaliser, verbalise
 from kglm.errors import GraphError
+from kglm.kg.edits import FactEdit, NewEntity
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import NEW, REFLEXIVE, REVERSE
 from kglm.kg.literals import is_literal
@@ -143,6 +144,21 @@ def test_a_question_ends_where_the_tail_is_due(graph: KnowledgeGraph) -> None:
     for question in questions:
         assert question.words[question.start : question.end] == ("Barack", "Obama")
         assert not {"August", "1961"} & set(question.words)
+
+
+def test_it_follows_edits(tmp_path: Path) -> None:
+    path = make_store(tmp_path, FACTS, NAMES)
+    with KnowledgeGraph.open(path, writable=True) as graph:
+        graph.set("Q76", "P569", "2013-03-21")
+        graph.edit([NewEntity("Q_me", ("Zoe Quill",)), FactEdit("add", "Q_me", "P26", "Q76")])
+        said = " ".join(" ".join(document.tokens) for document in verbalise(graph, 200))
+    assert "2013" in said and "1961" not in said and "Zoe Quill" in said
+
+
+def test_a_graph_whose_entities_have_no_names(tmp_path: Path) -> None:
+    graph = KnowledgeGraph.open(make_store(tmp_path, (("Q1", "P1", "Q2"),), {"P1": ("friend",)}))
+    with pytest.raises(GraphError, match="none can be put into words"):
+        list(verbalise(graph, 1))
 
 
 def test_a_graph_whose_relations_have_no_names(tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ FACTS = (
     ("Q76", "P19", "Q18094"),
     ("Q30", "P36", "Q61"),
     ("Q1", "P26", "Q2"),
+    ("Q60", "P131", "Q1384"),
+    ("Q1384", "P36", "Q60"),
 )
 NAMES = {
     "Q76": ("Barack Obama",),
@@ -27,6 +29,8 @@ NAMES = {
     "Q30": ("United States of America",),
     "Q61": ("Washington, D.C.", "District of Columbia"),
     "Q1": ("Ann",),
+    "Q60": ("New York City", "New York", "The Big Apple"),
+    "Q1384": ("New York", "Empire State"),
     "Q2": ("The Count of Monte Cristo",),
 }
 
@@ -107,6 +111,8 @@ class TestReading:
             row(entity_indices=[0, 9]),
             row(entity_indices=[2, 2]),
             row(entity_indices="x"),
+            row(prefix="Barack Obama was born on"),
+            row(prefix=["@@START@@", "Obama"], entity_indices=[0, 1]),
             row(expected_tail='"1961-13-45"'),
         ],
     )
@@ -128,7 +134,7 @@ class TestScorers:
             assert right.right("date", [word]), word
         for word in ("1962", "July", "5", "the", "@@UNKNOWN@@"):
             assert not any(right.right(scorer, [word]) for scorer in SCORERS), word
-        assert right.nodes == {graph.number(BIRTH)}
+        assert right.facts == {(graph.find_relation("P569"), graph.number(BIRTH))}
 
     def test_names_by_their_first_word(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
         prompt = one(tmp_path, prefix=["Barack", "Obama", "was", "born", "in"], expected_tail="Honolulu")
@@ -137,7 +143,7 @@ class TestScorers:
         assert right.right("any-token", ["Islands"]) and right.right("any-token", ["City"])
         assert not right.right("any-token", ["the"]) and not right.right("any-token", ["of"])
         assert not right.right("strict", ["Islands"])
-        assert right.nodes == {graph.number("Q18094")}
+        assert {tail for _, tail in right.facts} == {graph.number("Q18094")}
 
     def test_the_paper_took_the_date_for_the_place(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
         right = answer(graph, one(tmp_path, prefix=["Barack", "Obama", "was", "born", "in"], expected_tail="Honolulu"))
@@ -156,13 +162,21 @@ class TestScorers:
         assert "," not in right.words["any-token"]
         assert right.right("strict", ["Washington"]) and right.right("strict", ["District"])
 
+    def test_the_subject_itself_is_no_answer(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
+        prefix = ["New", "York", "City", "is", "a", "city", "in", "the", "state", "of"]
+        right = answer(
+            graph, one(tmp_path, prefix=prefix, entity_indices=[0, 3], entity_id="Q60", expected_tail="New York")
+        )
+        assert right.words["strict"] == {"New", "Empire"}, "The Big Apple is its own name"
+        assert right.facts == {(graph.find_relation("P131"), graph.number("Q1384"))}, "not that it is its capital"
+
     def test_a_tail_that_the_graph_does_not_hold(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
         right = answer(graph, one(tmp_path, expected_tail="Michelle Obama"))
         assert right.words["strict"] == {"Michelle"}
-        assert right.nodes == set()
+        assert right.facts == set()
 
     def test_a_subject_that_the_graph_does_not_hold(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
-        assert answer(graph, one(tmp_path, entity_id="Q999")).nodes == set()
+        assert answer(graph, one(tmp_path, entity_id="Q999")).facts == set()
 
 
 def test_words_of_a_date() -> None:

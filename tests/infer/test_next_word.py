@@ -51,6 +51,11 @@ def brute_force(toy: Toy, steps: list[Step]) -> tuple[dict[str, float], dict[tup
     return words, ways
 
 
+def test_nothing_but_plain_words_may_be_enumerated(toy: Toy) -> None:
+    found = next_words(after(toy, []), NextWordConfig(max_new=0, max_related=0))
+    assert found.p_W.sum() + sum(found.rest.values()) == pytest.approx(1, abs=1e-12)
+
+
 @pytest.mark.parametrize("name", OPTIONS)
 def test_it_is_brute_force(tmp_path: Path, name: str) -> None:
     toy = make_toy(tmp_path, **OPTIONS[name])  # type: ignore[arg-type]

@@ -88,10 +88,12 @@ class TestResult:
 
     def test_names_that_were_escaped_twice(self, tmp_path: Path) -> None:
         facts = write_facts(tmp_path / "f.tsv", [("Q1", "P1", "Q2")])
-        (tmp_path / "e.jsonl").write_text(r'{"id": "Q1", "label": "\\u00C1vila", "aliases": ["a\\\\b", "\\ud800x"]}')
+        (tmp_path / "e.jsonl").write_text(
+            r'{"id": "Q1", "label": "\\u00C1vila", "aliases": ["a\\\\b", "\\ud800x", "\\ud83d\\ude00"]}'
+        )
         import_graph([facts], tmp_path / "g.kg", entities=[tmp_path / "e.jsonl"])
         with KnowledgeGraph.open(tmp_path / "g.kg") as graph:
-            assert list(graph.names(graph.number("Q1"))) == ["Ávila", r"a\\b", "?x"]
+            assert list(graph.names(graph.number("Q1"))) == ["Ávila", r"a\\b", "\ufffdx", "😀"]
 
     def test_many_statements_of_one_fact_are_not_joined_with_each_other(self, tmp_path: Path) -> None:
         fact = {"head": "Q1", "relation": "P54", "tail": "Q2"}

@@ -34,7 +34,9 @@ SEPARATOR = "\x1f"
 class NameIndex:
     """Nodes by the words of their names."""
 
-    def __init__(self, entries: Iterable[tuple[str, int]] = ()) -> None:
+    def __init__(self, entries: Iterable[tuple[str, int]] = (), count: int = 0) -> None:
+        self.count = count
+        """Entities that are in it, the first so many of the graph."""
         self._nodes: dict[str, list[int]] = {}
         self.longest = 0
         """Words of the longest name."""
@@ -62,11 +64,20 @@ class NameIndex:
                 if nodes := self[words[start:end]]:
                     yield start, end, nodes
 
+    def on(self, graph: KnowledgeGraph) -> NameIndex:
+        """The same with the names of entities that were added since."""
+        other = NameIndex.__new__(NameIndex)
+        other._nodes, other.longest, other.count = dict(self._nodes), self.longest, len(graph)
+        for key, node in _cut(graph, range(self.count, len(graph)), tokenizer().words):
+            other._nodes[key] = list(other._nodes.get(key, ()))
+            other._add(key, node)
+        return other
+
     @classmethod
     def for_graph(cls, graph: KnowledgeGraph, words_of: Callable[[str], list[str]] | None = None) -> NameIndex:
         """The names of a graph as it is now; with the usual `words_of`, those of the stored graph are kept on disk."""
         if words_of is not None:
-            return cls(_cut(graph, range(len(graph)), words_of))
+            return cls(_cut(graph, range(len(graph)), words_of), len(graph))
         words_of = tokenizer().words
         stored, count = _load(graph)
         if stored is None:
@@ -74,7 +85,7 @@ class NameIndex:
             stored = list(_cut(graph, range(count), words_of))
             with suppress(KglmError, OSError):  # it is only a cache: where nothing can be written, it is made again
                 _save(graph, stored, count)
-        return cls([*stored, *_cut(graph, range(count, len(graph)), words_of)])
+        return cls([*stored, *_cut(graph, range(count, len(graph)), words_of)], len(graph))
 
 
 def _cut(graph: KnowledgeGraph, nodes: range, words_of: Callable[[str], list[str]]) -> Iterator[tuple[str, int]]:

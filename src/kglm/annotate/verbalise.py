@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from kglm.annotate.phrases import FRAMES, Phrase, Shape, phrases_of
 from kglm.errors import GraphError
@@ -31,6 +32,8 @@ _COUNTRY_LIKE = re.compile(r"\b(?:States|Kingdom|Republic|Islands|Emirates|Union
 _IS = re.compile(r"^(?:is|was|are|were) ")
 _KIND_END = re.compile(r" (?:of|in|for|with) |,| \(")
 INSTANCE, HUMAN = "P31", "human"
+ATTEMPTS = 10_000
+"""Facts that are tried before a graph is found to have none that can be said."""
 CLASS_RELATIONS = ("P106", INSTANCE, "P279")
 """What kind of thing an entity is, best first: occupation, instance of, subclass of."""
 
@@ -50,6 +53,9 @@ class VerbaliseConfig:
     """Frames that are never used."""
     smooth: float = 0.5
     """Relations are drawn in proportion to the number of their facts to this power."""
+
+
+Ints = npt.NDArray[np.int64]
 
 
 class Question(NamedTuple):
@@ -84,11 +90,7 @@ class Verbaliser:
         self.config = config or VerbaliseConfig()
         self._kind = lru_cache(1 << 16)(self._find_kind)
         self._phrases: dict[int, list[Phrase]] = {}
-        base = graph.overlay.base
-        forward = (base.edge_relation % 2 == 0) & (base.edge_relation > 0)
-        place = np.flatnonzero(forward)
-        self._head = np.searchsorted(base.edge_offsets, place, side="right") - 1
-        self._relation, self._tail = base.edge_relation[place], base.edge_tail[place]
+        self._head, self._relation, self._tail = _facts(graph)
         order = np.argsort(self._relation, kind="stable")
         self._relations, first, count = np.unique(self._relation[order], return_index=True, return_counts=True)
         self._of = {int(r): order[a : a + n] for r, a, n in zip(self._relations, first, count, strict=True)}
@@ -238,7 +240,7 @@ class Verbaliser:
     def document(self, number: int, seed: int) -> Document:
         """A text about one entity."""
         rng = random.Random(f"{seed} {number}")
-        while True:
+        for _ in range(ATTEMPTS):
             text = _Text()
             first = self.draw(rng)
             if not self.sentence(text, rng, first):
@@ -248,9 +250,14 @@ class Verbaliser:
                 if fact != first:
                     self.sentence(text, rng, fact)
             return Document(f"facts {number}", text.tokens, text.mentions)
+        raise GraphError(
+            f"of {ATTEMPTS:,} facts none can be put into words",
+            place=self.graph.store.path,
+            remedy="give its entities names, and its relations names that fit what they lead to",
+        )
 
     def draw(self, rng: random.Random, relation: int | None = None) -> tuple[int, int, int]:
-        """A fact (head, relation, tail) of the stored graph, of this relation or of any that can be said."""
+        """A fact (head, relation, tail) of the graph, of this relation or of any that can be said."""
         if relation is None:
             [relation] = rng.choices(self._relations.tolist(), self._weights.tolist())
         place = int(rng.choice(self._of[relation]))
@@ -270,6 +277,20 @@ class Verbaliser:
         facts = [(node, r, rng.choice(tails)) for r, tails in by_relation.items()]
         rng.shuffle(facts)
         return facts
+
+
+def _facts(graph: KnowledgeGraph) -> tuple[Ints, Ints, Ints]:
+    """Heads, relations and tails of all facts as they are now, edits included."""
+    base, touched = graph.overlay.base, graph.overlay.touched
+    place = np.flatnonzero((base.edge_relation % 2 == 0) & (base.edge_relation > 0))
+    head = np.searchsorted(base.edge_offsets, place, side="right") - 1
+    kept = ~np.isin(head, np.fromiter(touched, np.int64, len(touched)))
+    parts = [(head[kept], base.edge_relation[place[kept]], base.edge_tail[place[kept]])]
+    for node, (relation, tail) in touched.items():
+        forward = (relation % 2 == 0) & (relation > 0)
+        parts.append((np.full(int(forward.sum()), node), relation[forward], tail[forward]))
+    heads, relations, tails = (np.concatenate(column).astype(np.int64) for column in zip(*parts, strict=True))
+    return heads, relations, tails
 
 
 def verbalise(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 LINKS = ("average", "best", "sampled", "none")
 COLOURS = ("cyan", "green", "magenta", "yellow", "blue", "red")
-Words = Annotated[list[str], typer.Argument(metavar="[RUN] TEXT", help="Directory of the run, and the text.")]
+Words = Annotated[list[str], typer.Argument(metavar="RUN TEXT", help="Directory of the run, and the text.")]
 Entities = Annotated[
     list[str] | None,
     typer.Option("--entity", metavar='"0:2=Q76"', help='Who is named, by places of words or by words: "Obama=Q76".'),
@@ -41,6 +41,7 @@ def complete(
     edit: Edits = None,
     new_entity: Creations = None,
     links: LinkHow = "average",
+    seed: Annotated[int, typer.Option("--seed", help="Decides what is drawn with --links sampled.")] = 0,
     top: Annotated[int, typer.Option("--top", help="How many words to show.")] = 5,
     why: Why = False,
     kg: Kg = None,
@@ -50,7 +51,9 @@ def complete(
     model, prompt = _opened(words, kg, edit, new_entity)
     if top < 0:
         raise ConfigError(f"--top {top}", remedy="give 0 or more")
-    found = model.complete(prompt, entity or (), top=top, links=_links(links))  # type: ignore[arg-type]
+    if seed < 0:
+        raise ConfigError(f"--seed {seed}", remedy="give 0 or more")
+    found = model.complete(prompt, entity or (), top=top, links=_links(links), seed=seed)  # type: ignore[arg-type]
     if json:
         print_json(found.to_json())
         return

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kglm.cli.output import Json, print_json, print_table
+from kglm.cli.output import Json, print_json, print_table, warn
 from kglm.errors import ConfigError
 
 app = typer.Typer(help="The tables of the paper.", no_args_is_help=True)
@@ -30,14 +30,19 @@ def completion(
     json: Json = False,
 ) -> None:
     """Fact completion: how often the right word comes first, or among the first five."""
-    from kglm.evaluate.completion import complete_all, table
+    from kglm.evaluate.completion import complete_all, table, wanted_modes
     from kglm.evaluate.prompts import SCORERS, read_prompts
     from kglm.train.run import Run
 
     if scorer not in SCORERS:
         raise ConfigError(f"there is no scorer {scorer!r}", remedy=f"use one of {', '.join(SCORERS)}")
     asked = read_prompts(prompts)
-    found = [row for path in run for row in complete_all(path.name, Run.open(path, kg=kg), asked, mode or ())]  # type: ignore[arg-type]
+    runs = {_name(path, run): Run.open(path, kg=kg) for path in dict.fromkeys(run)}
+    for name, each in runs.items():
+        wanted_modes(name, each, mode or ())
+    found = [row for name, each in runs.items() for row in complete_all(name, each, asked, mode or ())]  # type: ignore[arg-type]
+    if strangers := {row.prompt.id for row in found if not row.known and row.mode != "plain"}:
+        warn(f"{len(strangers)} subjects of the prompts are not in the graph: they are read as plain words")
     if rows is not None:
         _write_rows(rows, [row.to_json() for row in found])
     cells = table(found)
@@ -55,6 +60,12 @@ def completion(
         )
     columns = ("model", "mode", *relations, "from the fact")
     print_table(f"{len(asked)} prompts, {scorer}, @1 / @5 in %", columns, lines, right=range(2, len(columns)))
+
+
+def _name(path: Path, paths: list[Path]) -> str:
+    """The name of a run's directory, or its whole path if another has the same."""
+    name = path.resolve().name
+    return name if sum(other.resolve().name == name for other in set(paths)) == 1 else str(path)
 
 
 def _pair(cell: dict[str, Any]) -> str:
@@ -76,6 +87,8 @@ def editing(
     if edits < 1:
         raise ConfigError(f"--edits {edits}", remedy="give at least 1")
     trials = measure_edits(Live.open(run), edits, seed=seed)
+    if len(trials) < edits:
+        warn(f"{len(trials)} facts were found that can be edited: with one tail, and names that begin differently")
     if rows is not None:
         _write_rows(rows, [to_json(trial) for trial in trials])
     result = summary(trials)
@@ -83,9 +96,11 @@ def editing(
         print_json(result)
         return
     shown = [
-        ("efficacy, %", result["efficacy"], "the new fact is said rather than the old"),
+        ("efficacy, %", result["efficacy"], "the new tail is more probable than the old one"),
+        ("first, %", result["first"], "the best word is one of the new tail"),
+        ("before, %", result["before"], "the best word was one of the old tail"),
         ("paraphrase, %", result["paraphrase"], "also after another wording"),
-        ("neighbourhood, %", result["neighbourhood"], "the same relation of others is said as before"),
+        ("neighbourhood, %", result["neighbourhood"], "after the same wording about another, mentioned beside X, too"),
         ("locality, %", result["locality"], "what has nothing to do with the fact is as before, to 1e-9"),
         ("seconds", result["seconds_per_edit"], "for an edit and the completion after it"),
     ]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 
@@ -49,7 +49,9 @@ class Row:
     at1: dict[str, bool]
     at5: dict[str, bool]
     from_fact: bool
-    """Whether the best word's main reason is the fact that was asked for."""
+    """Whether the best word's main reason is the fact that was asked for: its relation and its tail."""
+    known: bool
+    """Whether the graph has the subject."""
     reasons: list[dict[str, Any] | None]
 
     def to_json(self) -> dict[str, Any]:
@@ -63,6 +65,7 @@ class Row:
             "at1": self.at1,
             "at5": self.at5,
             "from_fact": self.from_fact,
+            "known": self.known,
             "words": [
                 {"word": word, "p": p, "reason": reason}
                 for (word, p), reason in zip(self.said.words, self.reasons, strict=True)
@@ -75,12 +78,20 @@ def modes_of(run: Run) -> tuple[Mode, ...]:
     return ("plain",) if isinstance(run.model, AwdLstm) else ("oracle", "linked", "shortlist")
 
 
-def complete_all(name: str, run: Run, prompts: Sequence[Prompt], modes: Sequence[Mode] = ()) -> list[Row]:
-    """All prompts, in each of the modes that the model has."""
-    speak = _plain(run) if isinstance(run.model, AwdLstm) else _knowing(Live(run))
+def wanted_modes(name: str, run: Run, modes: Sequence[str]) -> list[Mode]:
+    """Those of the modes that the model has; there must be one."""
+    if unknown := [mode for mode in modes if mode not in get_args(Mode)]:
+        raise ConfigError(f"there is no mode {unknown[0]!r}", remedy=f"use {', '.join(get_args(Mode))}")
     wanted = [mode for mode in modes_of(run) if not modes or mode in modes]
     if not wanted:
         raise ConfigError(f"{name} cannot be asked by {', '.join(modes)}", remedy=f"use {', '.join(modes_of(run))}")
+    return wanted
+
+
+def complete_all(name: str, run: Run, prompts: Sequence[Prompt], modes: Sequence[Mode] = ()) -> list[Row]:
+    """All prompts, in each of the modes that the model has."""
+    speak = _plain(run) if isinstance(run.model, AwdLstm) else _knowing(Live(run))
+    wanted = wanted_modes(name, run, modes)
     rows = []
     with progress(f"completing with {name}", len(prompts) * len(wanted), "prompts") as advance:
         for mode in wanted:
@@ -101,7 +112,8 @@ def _row(name: str, run: Run, mode: Mode, prompt: Prompt, said: Said) -> Row:
         said,
         {scorer: right.right(scorer, words[:1]) for scorer in SCORERS},
         {scorer: right.right(scorer, words[:TOP]) for scorer in SCORERS},
-        first is not None and first.type == Type.RELATED and first.entity in right.nodes,
+        first is not None and first.type == Type.RELATED and (first.relation, first.entity) in right.facts,
+        prompt.id in run.graph,
         [None if reason is None else reason_json(run.graph, reason) for reason in said.reasons],
     )
 

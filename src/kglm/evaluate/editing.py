@@ -4,7 +4,9 @@ A fact (X, r, Y) with only one tail is set to another tail Y' that r has elsewhe
 
 efficacy        after the edit, the first word of Y' is more probable than that of Y
 paraphrase      the same after another wording
-neighbourhood   the best word after a sentence about another X with the same relation is what it was
+first           after the edit, the best word is a first word of Y'; before it, one of Y
+neighbourhood   where X was mentioned before, the best word after a sentence about another with the same relation is
+                what it was
 locality        distributions of texts that have nothing to do with the fact are what they were, to 1e-9
 
 Nothing is trained. What is compared are distributions of the next word, with the subject given.
@@ -26,6 +28,7 @@ from kglm.infer.next_word import NextWords, next_words
 from kglm.infer.reading import Span, read
 from kglm.kg.edits import FactEdit
 from kglm.progress import progress
+from kglm.text.document import END
 from kglm.text.tokenizer import tokenizer
 
 EXACT = 1e-9
@@ -48,10 +51,12 @@ class Trial:
     p_old_before: float
     p_new: float
     p_old: float
+    first: bool
+    before: bool
     paraphrase: bool | None
     neighbourhood: bool | None
-    difference: float
-    """The greatest change of any probability in a text that has nothing to do with the fact."""
+    difference: float | None
+    """The greatest change of any probability in a text that has nothing to do with the fact, if there is one."""
     seconds: float
     """Of the edit and the completion after it."""
 
@@ -81,9 +86,11 @@ def summary(trials: list[Trial]) -> dict[str, Any]:
     return {
         "edits": len(trials),
         "efficacy": share([trial.efficacy for trial in trials]),
+        "first": share([trial.first for trial in trials]),
+        "before": share([trial.before for trial in trials]),
         "paraphrase": share([trial.paraphrase for trial in trials if trial.paraphrase is not None]),
         "neighbourhood": share([trial.neighbourhood for trial in trials if trial.neighbourhood is not None]),
-        "locality": share([trial.difference <= EXACT for trial in trials]),
+        "locality": share([trial.difference <= EXACT for trial in trials if trial.difference is not None]),
         "seconds_per_edit": float(np.median([trial.seconds for trial in trials])) if trials else None,
     }
 
@@ -112,7 +119,7 @@ def _editable(live: Live, verbaliser: Verbaliser, rng: random.Random, count: int
             return
         head, relation, tail = verbaliser.draw(rng)
         other = verbaliser.tail_of(rng, relation)
-        if len(live.graph.tails(head, relation)) != 1 or other in (head, tail):
+        if live.graph.tails(head, relation).tolist() != [tail] or other in (head, tail):
             continue
         old, new = _first_words(live, tail), _first_words(live, other)
         relations, tails = live.graph.edges(head)
@@ -134,9 +141,14 @@ def _said(words: NextWords, firsts: set[str]) -> float:
     return sum(words[word] for word in firsts)
 
 
-def _answer(live: Live, question: Question, node: int) -> NextWords:
-    span = Span(question.start, question.end, node)
-    return next_words(read(live.run, live.model, question.words, [(1.0, [span])]))
+def _answer(live: Live, question: Question, node: int, after: tuple[int, list[str]] | None = None) -> NextWords:
+    """What is said after a question about a node; `after` is who is named in a sentence before."""
+    words, spans, shift = list(question.words), [], 0
+    if after is not None:
+        other, name = after
+        words, spans, shift = [*name, ".", END, *words], [Span(0, len(name), other)], len(name) + 2
+    spans.append(Span(question.start + shift, question.end + shift, node))
+    return next_words(read(live.run, live.model, words, [(1.0, spans)]))
 
 
 def _trial(live: Live, verbaliser: Verbaliser, rng: random.Random, planned: _Edit) -> Trial:
@@ -151,9 +163,10 @@ def _trial(live: Live, verbaliser: Verbaliser, rng: random.Random, planned: _Edi
     seconds = time.perf_counter() - started
     second = _answer(edited, again, head)
     touched = {head, tail, other}
-    same, difference = None, 0.0
+    same, difference = None, None
     if (neighbour := _elsewhere(verbaliser, rng, touched, relation)) is not None:
-        pair = [_answer(model, *neighbour).top(1)[0][0] for model in (live, edited)]
+        about = verbaliser.name(head, rng)
+        pair = [_answer(model, *neighbour, after=(head, about)).top(1)[0][0] for model in (live, edited)]
         same = pair[0] == pair[1]
     if (far := _elsewhere(verbaliser, rng, touched)) is not None:
         apart = [_answer(model, *far) for model in (live, edited)]
@@ -169,6 +182,8 @@ def _trial(live: Live, verbaliser: Verbaliser, rng: random.Random, planned: _Edi
         _said(before, old),
         _said(after, new),
         _said(after, old),
+        after.top(1)[0][0] in new,
+        before.top(1)[0][0] in old,
         None if again.words == question.words else _said(second, new) > _said(second, old),
         same,
         difference,

@@ -32,6 +32,15 @@ TEMPLATES = {
     "city-state": r"X is a city in the state of",
     "book-author": r"X is a book that was written by",
 }
+ASKED = {
+    "nation-capital": "P36",
+    "birthloc": "P19",
+    "birthdate": "P569",
+    "spouse": "P26",
+    "city-state": "P131",
+    "book-author": "P50",
+}
+"""The relations that the usual prompts ask for; by another prompt, any relation may be meant."""
 BIRTH = "P569"
 _DATE = re.compile(r'"?(-?)(\d{1,6})-(\d{2})-(\d{2})"?')
 
@@ -78,11 +87,13 @@ def read_prompts(path: str | Path) -> list[Prompt]:
 
 
 def _prompt(row: dict[str, Any]) -> Prompt:
-    prefix = [str(word) for word in row["prefix"]]
+    prefix = row["prefix"]
+    if not isinstance(prefix, list) or not all(isinstance(word, str) for word in prefix):
+        raise ValueError("prefix is no list of words")
     start, end = (int(place) for place in row["entity_indices"])
-    if not 0 <= start < end <= len(prefix):
-        raise ValueError(f"entity_indices {[start, end]} of {len(prefix)} words")
     first = int(prefix[:1] == [START])
+    if not first <= start < end <= len(prefix):
+        raise ValueError(f"entity_indices {[start, end]} of {len(prefix)} words")
     parts = [_cut(prefix[first:start]), _cut(prefix[start:end]), _cut(prefix[end:])]
     words = tuple(word for part in parts for word in part)
     at = len(parts[0])
@@ -110,10 +121,11 @@ def _relation(parts: Sequence[Sequence[str]]) -> str:
 
 @dataclass(frozen=True)
 class Answer:
-    """The words that are right, by scorer, and the entities that would be said."""
+    """The words that are right, by scorer, and the facts that would be said."""
 
     words: dict[str, frozenset[str]]
-    nodes: frozenset[int]
+    facts: frozenset[tuple[int, int]]
+    """(relation, tail)."""
 
     def right(self, scorer: str, said: Iterable[str]) -> bool:
         return not self.words[scorer].isdisjoint(said)
@@ -122,14 +134,17 @@ class Answer:
 def answer(graph: KnowledgeGraph, prompt: Prompt) -> Answer:
     """What is right after a prompt: the tail, or a tail of the subject that has its name, by any of its aliases."""
     node = graph.find(prompt.id)
-    tails = [] if node is None else sorted(set(graph.edges(node).tail.tolist()))
+    facts = [] if node is None else _facts(graph, node)
+    tails = sorted({tail for _, tail in facts})
     date = prompt.date
     if date is not None:
-        names, right = render_date(date), {tail for tail in tails if graph.id(tail) == date.id}
+        names, right = render_date(date), {tail for tail in tails if tail == graph.find(date.id)}
     else:
         wanted = prompt.tail.casefold()
         right = {tail for tail in tails if wanted in (name.casefold() for name in graph.names(tail))}
         names = [prompt.tail, *(name for tail in sorted(right) for name in graph.names(tail))]
+    asked = ASKED.get(prompt.relation)
+    meant = frozenset((r, tail) for r, tail in facts if tail in right and asked in (None, graph.relation_id(r)))
     cut = [words for name in names if (words := tokenizer().words(name))]
     strict = {words[0] for words in cut}
     spoken = {word for words in cut for word in words if is_content(word)}
@@ -139,7 +154,14 @@ def answer(graph: KnowledgeGraph, prompt: Prompt) -> Answer:
         birth = {word for tail in tails if is_date(graph.id(tail)) and _is_birth(graph, node, tail)
                  for word in date_words(Date.parse_id(graph.id(tail)))}  # fmt: skip
     sets = {"strict": strict, "any-token": spoken, "date": dated or strict, "paper-like": strict | dated | birth}
-    return Answer({name: frozenset(words) for name, words in sets.items()}, frozenset(right))
+    return Answer({name: frozenset(words) for name, words in sets.items()}, meant)
+
+
+def _facts(graph: KnowledgeGraph, node: int) -> list[tuple[int, int]]:
+    """(relation, tail) of an entity: what is said of it, not of others by it, and not itself."""
+    relation, tail = graph.edges(node)
+    forward = (relation % 2 == 0) & (relation > 0) & (tail != node)
+    return list(zip(relation[forward].tolist(), tail[forward].tolist(), strict=True))
 
 
 def _is_birth(graph: KnowledgeGraph, node: int | None, tail: int) -> bool:

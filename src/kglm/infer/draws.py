@@ -21,12 +21,11 @@ def draw_related(t: int, histories: Histories, tables: LatentTables, uniform_3K:
     cast = histories.cast
     order = np.argsort(cast.node_C)  # slots are in order of appearance, which is not the same twice
     slot_K = order[draw_columns(np.exp(histories.parents(t, tables))[:, order], uniform_3K[0])]
-    slots, which_K = np.unique(slot_K, return_inverse=True)
-    log_z_K = tables.relations_log_z(t, cast.node_C[slots])[which_K]
     found = np.empty(len(slot_K), np.int64)
     for k, slot in enumerate(slot_K.tolist()):
         fan = cast.fan(slot)
-        mass = np.exp(tables.relations(t, fan.relation) - log_z_K[k])
+        score = tables.relations(t, fan.relation)
+        mass = np.exp(score - score.max())
         [r] = draw_columns(mass[None], uniform_3K[1, k : k + 1])
         tails = slice(fan.first[r], fan.first[r] + fan.size[r])
         one = Fan(fan.relation[r : r + 1], np.zeros(1, np.int64), fan.size[r : r + 1], fan.tail[tails])

@@ -46,6 +46,8 @@ class GenerateConfig:
     def __post_init__(self) -> None:
         if self.words < 0 or self.beam < 0:
             raise ConfigError(f"{self.words} words by a beam of {self.beam}", remedy="give at least 0")
+        if self.seed < 0:
+            raise ConfigError(f"seed = {self.seed}", remedy="give 0 or more")
         if not 0 <= self.temperature < float("inf"):
             raise ConfigError(f"a temperature of {self.temperature}", remedy="give 0 or more")
         if not 0 < self.top_p <= 1:
@@ -68,7 +70,8 @@ def generate(
         yield from _beam(reading, config, enumerate_)
         return
     rng = np.random.default_rng(config.seed)
-    reading = reading.only(int(rng.choice(len(reading.weight_K), p=reading.weight_K)))
+    which = rng.choice(len(reading.weight_K), p=reading.weight_K)
+    reading = reading.only(int(which if config.temperature else reading.weight_K.argmax()))
     said = 0
     for _ in range(_limit(config)):
         if said >= config.words:
@@ -107,9 +110,8 @@ def _draw(words: NextWords, config: GenerateConfig, rng: np.random.Generator) ->
         return None
     if config.temperature == 0:
         return int(p_W.argmax())
-    with np.errstate(divide="ignore"):
-        log_p_W = np.log(p_W) / config.temperature
-    share_W = np.exp(log_p_W - log_p_W.max())
+    with np.errstate(divide="ignore", over="ignore"):
+        share_W = np.exp((np.log(p_W) - np.log(p_W.max())) / config.temperature)
     share_W /= share_W.sum()
     order = np.argsort(-share_W, kind="stable")
     until = np.cumsum(share_W[order])

@@ -205,26 +205,35 @@ class Histories:
 
     def starts(self, t: int, nodes: Sequence[int], tables: LatentTables, type_KC: Floats) -> Floats:
         """log p(start of e) of each history and entity (K × N), however e is reached."""
+        [log_start_KN] = self.starts_by(t, nodes, [(tables, type_KC)])
+        return log_start_KN
+
+    def starts_by(self, t: int, nodes: Sequence[int], models: Sequence[tuple[LatentTables, Floats]]) -> list[Floats]:
+        """The same under several models, each given with its log p(type)."""
         node_N = np.asarray(nodes, np.int64)
-        new_N = tables.new(np.full(len(node_N), t), node_N)
-        log_new_KN = type_KC[:, Type.NEW, None] + new_N
+        at_N = np.full(len(node_N), t)
+        log_new = [type_KC[:, Type.NEW, None] + tables.new(at_N, node_N) for tables, type_KC in models]
         found = {n: ways for n, node in enumerate(nodes) if (ways := self.cast.ways(node)) is not None}
-        if not found or not np.isfinite(type_KC[:, Type.RELATED]).any():
-            return log_new_KN
+        if not found:
+            return log_new
         columns = list(found)
         slot_W, relation_W, tails_W = np.concatenate(list(found.values())).T
         column_W = np.repeat(np.arange(len(columns)), [len(ways) for ways in found.values()])
         slots, which_W = np.unique(slot_W, return_inverse=True)
-        log_z_W = tables.relations_log_z(t, self.cast.node_C[slots])[which_W]
-        tail_W = np.asarray(nodes, np.int64)[np.array(columns)[column_W]]
-        share_W = tables.tail_share(t, tail_W, self.cast.node_C[slot_W], relation_W, tails_W)
-        mass_W = np.exp(tables.relations(t, relation_W) - log_z_W) * share_W
-        size = len(self.cast) * len(columns)
-        reach_CN = np.bincount(slot_W * len(columns) + column_W, mass_W, size).reshape(len(self.cast), len(columns))
-        with np.errstate(divide="ignore"):
-            log_reach_KN = np.log(np.exp(self.parents(t, tables)) @ reach_CN)
-        log_new_KN[:, columns] = np.logaddexp(log_new_KN[:, columns], type_KC[:, Type.RELATED, None] + log_reach_KN)
-        return log_new_KN
+        node_S, tail_W = self.cast.node_C[slots], node_N[np.array(columns)[column_W]]
+        for (tables, type_KC), log_new_KN in zip(models, log_new, strict=True):
+            if not np.isfinite(type_KC[:, Type.RELATED]).any():
+                continue
+            log_z_W = tables.relations_log_z(t, node_S)[which_W]
+            share_W = tables.tail_share(t, tail_W, node_S[which_W], relation_W, tails_W)
+            mass_W = np.exp(tables.relations(t, relation_W) - log_z_W) * share_W
+            reach_SN = np.bincount(which_W * len(columns) + column_W, mass_W, len(slots) * len(columns))
+            parent_KS = np.exp(self.parents(t, tables)[:, slots])
+            with np.errstate(divide="ignore"):
+                log_reach_KN = np.log(parent_KS @ reach_SN.reshape(len(slots), len(columns)))
+            log_related_KN = type_KC[:, Type.RELATED, None] + log_reach_KN
+            log_new_KN[:, columns] = np.logaddexp(log_new_KN[:, columns], log_related_KN)
+        return log_new
 
     def steps(self, t: int, nodes: Sequence[int], tables: LatentTables, type_KC: Floats) -> Floats:
         """log p of every step: none, continue, start of each of these entities (K × (2 + N))."""

@@ -94,8 +94,9 @@ def _draw_block(scene: Scene, proposal: LatentTables, uniform_5TS: Floats) -> Dr
             place_S = np.searchsorted(nodes, of_S[starting])
             few = histories.select(starting)
             at = np.arange(len(starting))
-            log_p_TS[t, starting] = few.starts(t, nodes, scene.latent, type_p[starting])[at, place_S]
-            log_q_TS[t, starting] = few.starts(t, nodes, proposal, type_q[starting])[at, place_S]
+            models = [(scene.latent, type_p[starting]), (proposal, type_q[starting])]
+            start_p, start_q = few.starts_by(t, nodes, models)
+            log_p_TS[t, starting], log_q_TS[t, starting] = start_p[at, place_S], start_q[at, place_S]
             column_S[starting] = FIRST + place_S
             z_TS[t, starting] = of_S[starting]
         histories.advance(t, column_S, nodes)

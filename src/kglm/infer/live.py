@@ -28,7 +28,7 @@ from kglm.kg.edits import FactEdit, NewEntity
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.resolve import parse_fact
 from kglm.model.kglm import Kglm
-from kglm.text.document import START
+from kglm.text.document import END, START
 from kglm.text.tokenizer import tokenizer
 from kglm.train.run import Run
 
@@ -142,15 +142,20 @@ class Live:
         fork = self.graph.fork()
         for edit in edits:
             step = FactEdit("set", *parse_fact(fork, edit)) if isinstance(edit, str) else edit
-            fork.edit([step])
-        renamed = any(isinstance(edit, NewEntity) for edit in edits)
-        return Live(self.run.on(fork), None if renamed else self._names)
+            if not (isinstance(edit, str) and _holds(fork, step)):
+                fork.edit([step])
+        names = self.linker.names
+        return Live(self.run.on(fork), names.on(fork) if len(fork) > len(self.graph) else names)
 
     # Prompts
 
     def words(self, prompt: str | Sequence[str]) -> list[str]:
-        """A prompt as words; one that is words already is taken as it is, without `@@START@@`."""
-        words = tokenizer().words(prompt) if isinstance(prompt, str) else list(prompt)
+        """A prompt as words, `@@END@@` between sentences as in the corpus; one that is words already stays as it is,
+        but for `@@START@@`."""
+        if not isinstance(prompt, str):
+            return list(prompt[1:] if list(prompt[:1]) == [START] else prompt)
+        sentences = [[token.text for token in sentence] for sentence in tokenizer().sentences(prompt)]
+        words = [word for sentence in sentences for word in (*sentence, END)][:-1]
         return words[1:] if words[:1] == [START] else words
 
     def link(self, prompt: str | Sequence[str], known: Sequence[Span] = ()) -> list[Linked]:
@@ -238,6 +243,16 @@ class Live:
         reading, _ = self.read(prompt, entities, links=links, seed=config.seed)
         for spoken, _ in generate(reading, config):
             yield spoken
+
+
+def _holds(graph: KnowledgeGraph, step: FactEdit | NewEntity) -> bool:
+    """Whether a fact is the only one of its head and relation already."""
+    if not isinstance(step, FactEdit):
+        return False
+    head, relation, tail = graph.find(step.head), graph.find_relation(step.relation), graph.find(step.tail)
+    if head is None or relation is None or tail is None:
+        return False
+    return bool(graph.tails(head, relation).tolist() == [tail])
 
 
 def load(run: str | Path, *, kg: str | Path | None = None) -> Live:

@@ -33,7 +33,7 @@ def canonical_id(id: str) -> str:
 
 def id_hash(text: str) -> int:
     """A 64-bit hash that is the same in every process and version."""
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
 
 
 def run_starts(*columns: npt.NDArray[np.integer]) -> npt.NDArray[np.bool_]:

@@ -182,7 +182,10 @@ def _title_name(title: str) -> str:
 
 def without_escapes(text: str) -> str:
     """Characters that were escaped twice on their way here ("\\u00C1vila"), as themselves."""
-    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text) if "\\u" in text else text
+    if "\\u" not in text:
+        return text
+    found = _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text)
+    return found.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\0", "")
 
 
 def without_surrogates(text: str) -> str:

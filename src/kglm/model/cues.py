@@ -35,7 +35,9 @@ WINDOW = 12
 FLOOR = 0.5
 SMALL = 0.3
 """What a function word counts against others: "in" tells "born in" from "born on", but names nothing."""
-FULL = 1 - 1e-9
+SLACK = 1e-9
+"""Sums of the same shares in another order differ by less."""
+FULL = 1 - SLACK
 """What counts as all words of a name."""
 KIND_RELATION = "P31"
 MAX_KINDS = 8
@@ -59,14 +61,14 @@ class Cues:
         idf = {
             word: math.log1p(len(names) / count) * (1 if is_content(word) else SMALL) for word, count in times.items()
         }
-        self._names_of: dict[str, tuple[list[int], list[float]]] = {}
+        named_by: dict[str, tuple[list[int], list[float]]] = {}
         for number, (_, words) in enumerate(names):
-            total = sum(idf[word] for word in words)
+            total = math.fsum(idf[word] for word in words)  # the same in every process, whatever the order of a set
             for word in words:
-                places, shares = self._names_of.setdefault(word, ([], []))
+                places, shares = named_by.setdefault(word, ([], []))
                 places.append(number)
                 shares.append(idf[word] / total)
-        self._postings = {word: (np.array(at), np.array(share)) for word, (at, share) in self._names_of.items()}
+        self._postings = {word: (np.array(at), np.array(share)) for word, (at, share) in named_by.items()}
         self._relation_P = np.array([relation for relation, _ in names], np.int64)
         self._first = np.flatnonzero(np.diff(self._relation_P, prepend=-1))
         self.kind_words = lru_cache(1 << 18)(self._find_kind_words)
@@ -85,13 +87,13 @@ class Cues:
         """m(r, t) of all relations, given the words of the window."""
         found_N = np.zeros(self.graph.relation_count // 2)
         share_P = np.zeros(len(self._relation_P))
-        for word in dict.fromkeys(window):
+        for word in sorted(set(window)):
             if word in self._postings:
                 at, share = self._postings[word]
                 share_P[at] += share
         if len(share_P):
             best = np.maximum.reduceat(share_P, self._first)
-            found_N[self._relation_P[self._first]] = np.where(best >= FLOOR, best, 0.0)
+            found_N[self._relation_P[self._first]] = np.where(best >= FLOOR - SLACK, best, 0.0)
         return found_N
 
     def _find_kind_words(self, node: int) -> frozenset[str]:

@@ -56,7 +56,7 @@ class Renderer(nn.Module):
             packed = pack_padded_sequence(said, words_N[some_N].cpu(), batch_first=True, enforce_sorted=False)
             heard, _ = pad_packed_sequence(self.alias_lstm(packed)[0], batch_first=True, total_length=length)
             encoded_NLH = encoded_NLH.index_copy(0, some_N, heard)
-        return encoded_NLH.view(entities, aliases * length, -1)
+        return encoded_NLH.view(entities, aliases * length, embedding_VH.shape[1])
 
     def project(self, h_SH: Tensor, entity_SD: Tensor) -> Tensor:
         """h' = W_proj [h_x ; v_e]."""

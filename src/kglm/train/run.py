@@ -25,7 +25,7 @@ from torch import Generator, Tensor
 
 from kglm import __version__, config
 from kglm.errors import ConfigError, DataError, VersionError
-from kglm.files import atomic_file, read_json, write_json
+from kglm.files import atomic_file, exists, read_json, write_json
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.vectors import Vectors
 from kglm.model.aliases import AliasTable
@@ -114,6 +114,7 @@ class Run:
         run = cls(home, settings, vocabulary, graph, count_introductions(documents, graph))
         weights = run.weights_of(start) if start else None
         home.mkdir(parents=True, exist_ok=True)
+        (home / START).unlink(missing_ok=True)
         if weights:
             save_tensors(home / START, weights)
         vocabulary.save(home / "vocabulary.json")
@@ -127,7 +128,7 @@ class Run:
     @classmethod
     def open(cls, home: Path, *, kg: Path | None = None, weights: bool = True) -> Run:
         """A run that is there; its graph may have been edited or moved since."""
-        if not (home / "run.json").exists():
+        if not exists(home / "run.json"):
             raise DataError("is not a run", place=home, remedy="make one with: kglm train … --to RUN")
         version = read_json(home / "run.json")
         if version.get("format") != FORMAT:
@@ -164,10 +165,12 @@ class Run:
             raise ConfigError(
                 f"its encoder has another {missing[0]}",
                 place=start.home,
-                remedy=f"use the [encoder] settings of {start.home / 'config.toml'}",
+                remedy=f"start from a {self.settings.model} with the [encoder] settings that you want",
             )
-        if not self.graph.same_numbers(start.graph):  # rows of these are relations and entities
-            fits -= self.model.grows
+        if self.vectors_hash != start.vectors_hash or not self.graph.same_numbers(start.graph):
+            fits -= self.model.grows  # their rows are relations and entities
+        if self.vectors_hash != start.vectors_hash:
+            print(f"{start.home} was trained with other vectors: what it knows of them does not fit", file=sys.stderr)
         if anew := sorted(set(own) - fits):
             print(f"{start.home} has no weights for {', '.join(anew)}: these begin anew", file=sys.stderr)
         return {name: other[name] if name in fits else tensor for name, tensor in own.items()}

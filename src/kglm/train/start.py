@@ -42,6 +42,8 @@ def train(
     with joined(settings.train.device) as world:
         exists = (to / "run.json").exists()
         world.wait()
+        if exists and resume and start is not None:
+            raise ConfigError("was begun already", place=to, remedy="leave out --from: it knows what it began with")
         if exists and not resume:
             remedy = "go on with it by --resume, or choose another directory"
             raise KglmError("is a run already", place=to, remedy=remedy)
