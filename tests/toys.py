@@ -34,12 +34,15 @@ from kglm.text.vocabulary import PADDING, UNKNOWN, Vocabulary
 from worlds import make_store
 
 YEAR = "T::9::+1989-00-00T00:00:00Z"
+DAY = "T::11::+1989-04-21T00:00:00Z"
 FACTS = (
     ("Q1", "P1", "Q2"),
     ("Q1", "P2", "Q2"),  # parallel to the one above
     ("Q1", "P1", "Q3"),  # two tails of one relation
     ("Q2", "P3", YEAR),
 )
+MORE_FACTS = (("Q3", "P31", "Q2"), ("Q2", "P3", DAY))
+"""A kind, and a second date."""
 NAMES = {"Q1": ("Mario Land", "Mario"), "Q2": ("Game Boy",)}  # Q3 has no name at all
 INTRODUCTIONS = {"Q1": 3, "Q2": 1}
 """In how many training documents they are introduced; Q3 in none."""
@@ -48,7 +51,10 @@ CUE_NAMES = {"P1": ("Mario", "is"), "P2": ("Boy",), "P3": ("Boy", "Tennis")}
 """What the relations are called in texts: as words that these have; P31 is called nothing."""
 OPTIONS = {
     "best": {},
-    "everything on": {"latent": LatentConfig(entity_bias=True), "facts": (*FACTS, ("Q3", "P31", "Q2"))},
+    "everything on": {
+        "latent": LatentConfig(entity_bias=True),
+        "facts": (*FACTS, ("Q3", "P31", "Q2"), ("Q2", "P3", DAY)),
+    },
     "paper": {"latent": PAPER},
     "window": {"parent_window": 1},
     "three types": {"latent": PAPER, "mention_types": "paper"},
@@ -217,9 +223,9 @@ def entity_bias(toy: Toy, node: int, own: set[int]) -> float:
     return bias + (float(latent.frequency[frequency_bucket(max(count, 0))]) if config.frequency_bias else 0.0)
 
 
-def sentence(steps: list[Step]) -> list[str]:
+def sentence(before: list[str]) -> list[str]:
     """The words since the last end of a sentence."""
-    words = [START, *(step.word for step in steps)]
+    words = [START, *before]
     return words[max(place for place, word in enumerate(words) if word in (START, END)) + 1 :]
 
 
@@ -241,7 +247,7 @@ def cue(toy: Toy, h_x: Tensor, relation: int, before: list[str]) -> float:
     name = names[stored.index(id)]
     share = sum(weight[word] for word in name & said) / sum(weight[word] for word in name)
     latent = toy.model.latent
-    some, all_words = (latent.cue + h_x @ latent.cue_H5)[2 * (relation % 2) : 2 * (relation % 2) + 2].tolist()
+    some, all_words = (latent.cue + h_x @ latent.cue_HQ)[2 * (relation % 2) : 2 * (relation % 2) + 2].tolist()
     return some * share * (share >= 0.5) + all_words * (name <= said)
 
 
@@ -279,8 +285,9 @@ def tail_share(toy: Toy, h_x: Tensor, node: int, reached: list[int], before: lis
     def kind(node: int) -> float:
         kinds = [] if instance is None else toy.graph.tails(node, instance).tolist()
         words = {word.casefold() for kind in kinds for word in toy.graph.names(kind)[0].split()}
-        gamma = float(latent.cue[-1] + h_x @ latent.cue_H5[:, -1])
-        return gamma if toy.model.config.latent.cues and words & said else 0.0
+        gamma, delta = (latent.cue + h_x @ latent.cue_HQ)[4:].tolist()
+        day = toy.graph.id(node).startswith("T::11")
+        return gamma * bool(words & said) + delta * day if toy.model.config.latent.cues else 0.0
 
     if not toy.model.config.latent.tail_scores:
         return 1 / len(reached)
@@ -290,8 +297,11 @@ def tail_share(toy: Toy, h_x: Tensor, node: int, reached: list[int], before: lis
     return masses[node] / sum(masses.values())
 
 
-def enumerate_log_joint(toy: Toy, steps: list[Step], *, counted: bool = False) -> float:
-    """log p(x, z), word for word."""
+def enumerate_log_joint(
+    toy: Toy, steps: list[Step], *, counted: bool = False, written: list[str] | None = None
+) -> float:
+    """log p(x, z), word for word; `written` are the words as they stand, where those of the steps are unknown ones."""
+    written = [step.word for step in steps] if written is None else written
     model, graph = toy.model, toy.graph
     own = {step.node for step in steps if step.type == Type.NEW} if counted else set()
     words = torch.tensor([toy.vocabulary.encode([START, *(step.word for step in steps)])])
@@ -313,7 +323,7 @@ def enumerate_log_joint(toy: Toy, steps: list[Step], *, counted: bool = False) -
                 chosen = model.latent.real_E.tolist().index(step.node)
                 total += math.log((1 - share) * float(logits.softmax(0)[chosen]) + share / len(logits))
             elif step.type == Type.RELATED:
-                probability = path_probability(toy, h_x, h_p, h_r, last, t, step, sentence(steps[:t]))
+                probability = path_probability(toy, h_x, h_p, h_r, last, t, step, sentence(written[:t]))
                 total += math.log(probability) if probability else -math.inf
             before = tuple(running) if step.type == Type.CONTINUE else ()
             total += math.log(word_probability(toy, h_x, step.node, step.word, before) or 1e-300)

@@ -34,7 +34,9 @@ def brute_force(toy: Toy, words: list[str], *, penalty: float = 0.0) -> float:
     total = 0.0
     for steps in histories:
         said = [replace(step, word="@@UNKNOWN@@") if unknown(toy, step) else step for step in steps]
-        total += math.exp(enumerate_log_joint(toy, said) - penalty * sum(unknown(toy, step) for step in steps))
+        total += math.exp(
+            enumerate_log_joint(toy, said, written=words) - penalty * sum(unknown(toy, step) for step in steps)
+        )
     return math.log(total)
 
 

@@ -46,7 +46,9 @@ class VerbaliseConfig:
     """What is said."""
 
     sentences: int = 4
-    """At most so many in one text."""
+    """At most so many about one entity."""
+    more_subjects: tuple[float, float, float] = (0.5, 0.3, 0.2)
+    """How often a text is about one entity, two or three."""
     hold_out_relations: Collection[str] = ()
     """Relations that are never put into words: to see whether a model generalises to them."""
     hold_out_frames: Collection[str] = ()
@@ -238,23 +240,39 @@ class Verbaliser:
     # Texts
 
     def document(self, number: int, seed: int) -> Document:
-        """A text about one entity."""
+        """A text about one entity, or about two or three in turns."""
         rng = random.Random(f"{seed} {number}")
         for _ in range(ATTEMPTS):
             text = _Text()
-            first = self.draw(rng)
-            if not self.sentence(text, rng, first):
-                continue
-            others = self._about(first[0], rng)
-            for fact in others[: rng.randrange(self.config.sentences)]:
-                if fact != first:
-                    self.sentence(text, rng, fact)
-            return Document(f"facts {number}", text.tokens, text.mentions)
+            for fact in self._topic(rng):
+                self.sentence(text, rng, fact)
+            if text.mentions:
+                return Document(f"facts {number}", text.tokens, text.mentions)
         raise GraphError(
             f"of {ATTEMPTS:,} facts none can be put into words",
             place=self.graph.store.path,
             remedy="give its entities names, and its relations names that fit what they lead to",
         )
+
+    def _topic(self, rng: random.Random) -> list[tuple[int, int, int]]:
+        """Facts to put into one text. Another entity is one that the first leads to, one with the same relation, or
+        any: so it is learned that who is spoken of decides, and not who came first."""
+        first = self.draw(rng)
+        firsts = [first]
+        for _ in range(rng.choices((0, 1, 2), self.config.more_subjects)[0]):
+            way = rng.randrange(3)
+            about_tail = [] if is_literal(self.graph.id(first[2])) else self._about(first[2], rng)
+            if way == 0 and about_tail:
+                firsts.append(about_tail[0])
+            else:
+                firsts.append(self.draw(rng, first[1] if way == 1 else None))
+        facts = list(firsts)
+        for fact in firsts:
+            others = [other for other in self._about(fact[0], rng) if other != fact]
+            facts += others[: rng.randrange(self.config.sentences) // len(firsts)]
+        if len(firsts) > 1:
+            rng.shuffle(facts)
+        return list(dict.fromkeys(facts))
 
     def draw(self, rng: random.Random, relation: int | None = None) -> tuple[int, int, int]:
         """A fact (head, relation, tail) of the graph, of this relation or of any that can be said."""

@@ -116,11 +116,11 @@ class LatentTables:
         self._cues = cues if config.cues else None
         if self._cues is not None:
             value_TN = self._cues.relation_TN
-            weight_T5 = array(latent.cue_weights(h_x_TH)) * self._scale
-            some_T12, all_T12 = weight_T5[:, None, [0, 2]], weight_T5[:, None, [1, 3]]
+            weight_TQ = array(latent.cue_weights(h_x_TH)) * self._scale
+            some_T12, all_T12 = weight_TQ[:, None, [0, 2]], weight_TQ[:, None, [1, 3]]
             both_TN2 = some_T12 * value_TN[..., None] + all_T12 * (value_TN >= FULL)[..., None]
             self._relation_TR += both_TN2.reshape(self._relation_TR.shape)
-            self._kind_T = weight_T5[:, -1]
+            self._kind_T, self._day_T = weight_TQ[:, 4:].T
         self._relation_highest_T = self._relation_TR.max(1)
         self._relation_mass_RT = np.exp(self._relation_TR - self._relation_highest_T[:, None]).T.copy()
         h_new_TC = self._h_p_TD + h_r_TD
@@ -270,11 +270,14 @@ class LatentTables:
         return self._tail_sums(node_N, slice(row, row + 1))[:, 0]
 
     def _tail_sums(self, node_N: npt.NDArray[np.integer], here: slice) -> Floats:
-        """v_e · Q h_x of tails, with what the words before say of their kind (N × positions)."""
+        """v_e · Q h_x of tails, with what the words before say of their kind, and of dates (N × positions)."""
         assert self._tail_TD is not None
         score_NT = self._vectors(node_N) @ self._tail_TD[here].T
-        if self._cues is not None and (kind_NT := self._cues.kinds(node_N.tolist(), here)) is not None:
-            score_NT += self._kind_T[here] * kind_NT
+        if self._cues is not None:
+            nodes = node_N.tolist()
+            score_NT += self._day_T[here] * self._cues.days(nodes)[:, None]
+            if (kind_NT := self._cues.kinds(nodes, here)) is not None:
+                score_NT += self._kind_T[here] * kind_NT
         return score_NT
 
     def _vectors(self, node_N: npt.NDArray[np.integer]) -> Floats:

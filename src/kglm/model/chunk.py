@@ -88,10 +88,10 @@ class Chunk:
     """For ways by a relation with several tails, but not too many: all of these,"""
     tail_node_Y: Tensor
     """one after the other."""
-    kind_Y: Tensor
-    """Whether the words before the start name a kind of the tail,"""
-    kind_M: Tensor
-    """and of the start's own entity."""
+    hint_Y2: Tensor
+    """Whether the words before the start name a kind of the tail; whether it is a date with a day;"""
+    hint_M2: Tensor
+    """the same of the start's own entity."""
     cue_start_V: Tensor
     """For starts whose words before name relations, all of these: the start,"""
     cue_relation_V: Tensor
@@ -199,12 +199,13 @@ class ChunkBuilder:
         """The tails of a node's relation."""
         return self._graph.tails(node, relation).astype(np.int64)
 
-    def kinds_named(self, document: EncodedDocument, target: int, nodes: Sequence[int]) -> list[bool]:
-        """Whether the words before a target name a kind of each node."""
+    def hints(self, document: EncodedDocument, target: int, nodes: Sequence[int]) -> list[tuple[bool, bool]]:
+        """Whether the words before a target name a kind of each node, and whether it is a date with a day."""
         if self.cues is None:
-            return [False] * len(nodes)
+            return [(False, False)] * len(nodes)
         before = window(document.surface, target)
-        return [not self.cues.kind_words(node).isdisjoint(before) for node in nodes]
+        kinds = [not self.cues.kind_words(node).isdisjoint(before) for node in nodes]
+        return list(zip(kinds, map(self.cues.is_day, nodes), strict=True))
 
     def without_own(self, document: EncodedDocument) -> list[tuple[int, int]]:
         """(node, frequency) of what a training document introduces and would be rarer without it, by buckets."""
@@ -275,8 +276,8 @@ class _Starts:
         members: list[Ints] = []
         own: list[tuple[int, int, int]] = []
         tails: list[tuple[int, Ints]] = []
-        kinds: list[bool] = []
-        kind_M, cues = [False] * count, list[tuple[int, int, float]]()
+        hints: list[tuple[bool, bool]] = []
+        hint_M2, cues = np.zeros((count, 2), np.bool_), list[tuple[int, int, float]]()
         past = _Past()
         own_of: dict[int, list[tuple[int, int]]] = {}
         for m, (_, document, start) in enumerate(self._rows):
@@ -294,8 +295,8 @@ class _Starts:
                     parent = document.entities[path.parent]
                     nodes = self._builder.tails_of(parent, path.relation)
                     tails.append((len(ways), nodes))
-                    kinds += self._builder.kinds_named(document, start.target, nodes.tolist())
-                    [kind_M[m]] = self._builder.kinds_named(document, start.target, [start.node])
+                    hints += self._builder.hints(document, start.target, nodes.tolist())
+                    [hint_M2[m]] = self._builder.hints(document, start.target, [start.node])
                 ways.append((group, path.relation, float(np.log(path.tails)), path.listed))
             cues += [(m, relation, value) for relation, value in start.cues]
             if id(document) not in own_of:
@@ -315,8 +316,8 @@ class _Starts:
             "way_listed_W": torch.tensor(columns[3], dtype=torch.bool),
             "tail_way_Y": _longs([way for way, nodes in tails for _ in range(len(nodes))]),
             "tail_node_Y": torch.from_numpy(np.concatenate([np.zeros(0, np.int64), *(nodes for _, nodes in tails)])),
-            "kind_Y": torch.tensor(kinds, dtype=torch.bool),
-            "kind_M": torch.tensor(kind_M, dtype=torch.bool),
+            "hint_Y2": torch.tensor(hints, dtype=torch.bool).view(-1, 2),
+            "hint_M2": torch.from_numpy(hint_M2),
             "cue_start_V": _longs([m for m, _, _ in cues]),
             "cue_relation_V": _longs([relation for _, relation, _ in cues]),
             "cue_value_V": torch.tensor([value for _, _, value in cues], dtype=torch.float64),

@@ -8,8 +8,9 @@ A name of a relation is worth the share of its words that stand in the window, r
     m(n, t) = Σ_{w ∈ n, w in the window before t} idf(w) / Σ_{w ∈ n} idf(w),    m(r, t) = max over the names n of r,
 
 and nothing below `FLOOR`. A relation's score gains α m + β [m = 1], with others for reverse relations; a tail's score
-gains γ if a word of its kinds (`instance of`) stands in the window. How much such words are heeded depends on the text:
-after "is" more than amid a clause, so [α β α' β' γ] = w + U h_x, all learned.
+gains γ if a word of its kinds (`instance of`) stands in the window, and δ if it is a date with a day: after "born on"
+it is due, and not a year alone. How much all this is heeded depends on the text, so [α β α' β' γ δ] = w + U h_x, all
+learned.
 
 Legend: N relations (not indices: a relation and its reverse share their names), P names, T targets, Y nodes.
 """
@@ -24,6 +25,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from kglm.kg.dates import DAY
 from kglm.kg.graph import KnowledgeGraph
 from kglm.text.document import END, START
 from kglm.text.function_words import is_content
@@ -39,10 +41,11 @@ SLACK = 1e-9
 """Sums of the same shares in another order differ by less."""
 FULL = 1 - SLACK
 """What counts as all words of a name."""
+DAY_DATE = f"T::{DAY}::"
 KIND_RELATION = "P31"
 MAX_KINDS = 8
-START_WEIGHTS = (2.0, 1.5, 1.0, 0.75, 1.5)
-"""Where training starts: α and β of relations, of reverse ones, and γ."""
+START_WEIGHTS = (2.0, 1.5, 1.0, 0.75, 1.5, 0.0)
+"""Where training starts: α and β of relations, of reverse ones, γ and δ."""
 
 
 class Cues:
@@ -96,6 +99,10 @@ class Cues:
             found_N[self._relation_P[self._first]] = np.where(best >= FLOOR - SLACK, best, 0.0)
         return found_N
 
+    def is_day(self, node: int) -> bool:
+        """Whether a node is a date with a day."""
+        return self.graph.id(node).startswith(DAY_DATE)
+
     def _find_kind_words(self, node: int) -> frozenset[str]:
         relation = self.graph.find_relation(KIND_RELATION)
         kinds = [] if relation is None else self.graph.tails(node, relation).tolist()[:MAX_KINDS]
@@ -125,6 +132,10 @@ class TextCues:
         for row, words in enumerate(windows):
             for word in words:
                 self._where.setdefault(word, np.zeros(count, np.bool_))[row] = True
+
+    def days(self, node_Y: Sequence[int]) -> Floats:
+        """Which nodes are dates with a day."""
+        return np.array([self._cues.is_day(node) for node in node_Y], np.float64)
 
     def kinds(self, node_Y: Sequence[int], here: slice) -> Floats | None:
         """Whether a word of each node's kinds stands in the windows of these rows (Y × rows); None if nowhere."""

@@ -156,7 +156,7 @@ class Latent(nn.Module):
         self.text_2HD = nn.Parameter(torch.zeros(2, hidden, relation_RD.shape[1]), requires_grad=config.relation_text)
         self.tail_HD = nn.Parameter(torch.zeros(hidden, relation_RD.shape[1]), requires_grad=config.tail_scores)
         self.cue = nn.Parameter(torch.tensor(START_WEIGHTS), requires_grad=config.cues)
-        self.cue_H5 = nn.Parameter(torch.zeros(hidden, len(START_WEIGHTS)), requires_grad=config.cues)
+        self.cue_HQ = nn.Parameter(torch.zeros(hidden, len(START_WEIGHTS)), requires_grad=config.cues)
         self.frequency = nn.Parameter(torch.zeros(BUCKETS + 1), requires_grad=config.frequency_bias)
         self.type_feature = nn.Parameter(torch.zeros(FEATURES, len(Type)), requires_grad=config.type_features)
         self.recency = nn.Parameter(torch.zeros(BUCKETS), requires_grad=config.recency_bias)
@@ -277,16 +277,16 @@ class Latent(nn.Module):
         return scores.masked_fill(parent_MK < 0, -math.inf).log_softmax(-1)
 
     def cue_weights(self, h_x_MH: Tensor) -> Tensor:
-        """How much the words before are heeded: [α β α' β' γ]."""
-        return self.cue + h_x_MH @ self.cue_H5
+        """How much the words before are heeded: [α β α' β' γ δ]."""
+        return self.cue + h_x_MH @ self.cue_HQ
 
-    def _cue_scores(self, weight_M5: Tensor, chunk: Chunk, row_M: Tensor, like_MR: Tensor) -> Tensor:
+    def _cue_scores(self, weight_MQ: Tensor, chunk: Chunk, row_M: Tensor, like_MR: Tensor) -> Tensor:
         """What the words before the starts add to the scores of relations."""
         row_V = row_M[chunk.cue_start_V]
         used_V = row_V >= 0
         value_V = chunk.cue_value_V[used_V].to(like_MR.dtype)
         feature_V2 = torch.stack([value_V, (value_V >= FULL).to(value_V)], -1)
-        weight_V22 = weight_M5[row_V[used_V], :4].view(-1, 2, 2)
+        weight_V22 = weight_MQ[row_V[used_V], :4].view(-1, 2, 2)
         both_V2 = (weight_V22 * feature_V2[:, None]).sum(-1)  # of the relation, of its reverse
         none_MN2 = torch.zeros_like(like_MR).view(len(like_MR), -1, 2)
         return none_MN2.index_put((row_V[used_V], chunk.cue_relation_V[used_V]), both_V2).flatten(1)
@@ -300,12 +300,13 @@ class Latent(nn.Module):
         query_MD = h_x_MH @ self.tail_HD
         score_Y = (query_MD[start_W[chunk.tail_way_Y]] * self.entity_vectors(chunk.tail_node_Y)).sum(-1)
         if self.config.cues:
-            score_Y = score_Y + self.cue_weights(h_x_MH)[start_W[chunk.tail_way_Y], -1] * chunk.kind_Y
+            weight_M2 = self.cue_weights(h_x_MH)[:, 4:]
+            score_Y = score_Y + (weight_M2[start_W[chunk.tail_way_Y]] * chunk.hint_Y2).sum(-1)
         log_z_W = segment_logsumexp(score_Y, chunk.tail_way_Y, len(start_W))
         scored = torch.unique(chunk.tail_way_Y)
         own_M = (query_MD * self.entity_vectors(chunk.start_node_M)).sum(-1)
         if self.config.cues:
-            own_M = own_M + self.cue_weights(h_x_MH)[:, -1] * chunk.kind_M
+            own_M = own_M + (weight_M2 * chunk.hint_M2).sum(-1)
         return log_p_W.index_copy(0, scored, own_M[start_W[scored]] - log_z_W[scored])
 
     def ways(self, h_x_MH: Tensor, h_p_MD: Tensor, h_r_MD: Tensor, chunk: Chunk, tables: Tables) -> Ways:
