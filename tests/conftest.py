@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from hypothesis import settings
@@ -18,6 +21,36 @@ settings.register_profile("explore", deadline=None, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+class Left(NamedTuple):
+    """How a command left."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+Command = Callable[..., Left]
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """`kglm` as it is typed, in this process: a process of its own takes seconds to load what it needs."""
+    from kglm.cli.main import main
+
+    def run(*words: str, cwd: Path | None = None) -> Left:
+        capsys.readouterr()
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "argv", ["kglm", *words])
+            if cwd is not None:
+                patch.chdir(cwd)
+            with pytest.raises(SystemExit) as left:
+                main()
+        captured = capsys.readouterr()
+        return Left(int(left.value.code or 0), captured.out, captured.err)
+
+    return run
 
 
 @pytest.fixture(scope="session")

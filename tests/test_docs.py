@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import ROOT
+from conftest import ROOT, Command
 from dumps import entity, item, lines, statement
 from kglm import bundled
 from kglm.config import describe
@@ -43,14 +43,12 @@ def home(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.name != "results.md"], ids=lambda page: page.name)
-def test_every_command(page: Path, home: Path) -> None:
+def test_every_command(page: Path, home: Path, command: Command) -> None:
     for line in "".join(blocks(page)).splitlines():
         words = shlex.split(line, comments=True)
         if words[:1] == ["kglm"]:
-            process = subprocess.run(
-                [sys.executable, "-m", *words], cwd=home, capture_output=True, text=True, timeout=120
-            )
-            assert process.returncode == 0, f"{page.name}: {line}\n{process.stderr}"
+            left = command(*words[1:], cwd=home)
+            assert left.returncode == 0, f"{page.name}: {line}\n{left.stderr}"
     for block in blocks(page, "python") if page.name != "README.md" else ():
         process = subprocess.run([sys.executable, "-c", block], cwd=home, capture_output=True, text=True)
         assert process.returncode == 0, f"{page.name}: {block}\n{process.stderr}"

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import math
 import random
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from conftest import Command, Left
 from kglm.bundled import DOCUMENTS, ENTITIES, FACTS, RELATIONS
 from kglm.errors import ConfigError, DataError
 from kglm.evaluate.perplexity import Report, Scored, Task, corpus_protocol, evaluate, interval, judge, perplexity
@@ -123,10 +122,9 @@ class TestRefusals:
         with pytest.raises(DataError, match="has another vocabulary than"):
             judge(Task(runs / "kglm", "importance", CONFIG, tmp_path / "q"))
 
-    def test_the_command(self, runs: Path) -> None:
-        def run(*options: str) -> subprocess.CompletedProcess[str]:
-            command = [sys.executable, "-m", "kglm", "evaluate", "kglm", "--data", str(DOCUMENTS), *options]
-            return subprocess.run(command, cwd=runs, capture_output=True, text=True, check=False)
+    def test_the_command(self, runs: Path, command: Command) -> None:
+        def run(*options: str) -> Left:
+            return command("evaluate", "kglm", "--data", str(DOCUMENTS), *options, cwd=runs)
 
         for options, message in (
             (["--method", "guess"], "there is no method 'guess'; use one of particle"),

@@ -98,7 +98,7 @@ class TestEntities:
         assert batch.entities == [("Q1", "a number", "One_thing")]
         assert batch.skipped == {"empty name": 1}
         german = parse(lines([one]), language="de")
-        assert german.names == [("Q1", 0, "one auf Deutsch"), ("Q1", 1, "eins")]
+        assert german.names == [("Q1", 0, "one auf Deutsch"), ("Q1", 1, "eins"), ("Q1", 1, "Eins")]
 
     def test_names_that_are_the_same_in_all_languages(self) -> None:
         shared = entity(

@@ -94,16 +94,21 @@ class Verbaliser:
         self._phrases: dict[int, list[Phrase]] = {}
         self._head, self._relation, self._tail = _facts(graph)
         order = np.argsort(self._relation, kind="stable")
-        self._relations, first, count = np.unique(self._relation[order], return_index=True, return_counts=True)
-        self._of = {int(r): order[a : a + n] for r, a, n in zip(self._relations, first, count, strict=True)}
-        sayable = [bool(self.phrases(int(r))) for r in self._relations]
-        self._weights = count.astype(np.float64) ** self.config.smooth * np.array(sayable)
-        if not self._weights.any():
+        relations, first, count = np.unique(self._relation[order], return_index=True, return_counts=True)
+        self._of = {int(r): order[a : a + n] for r, a, n in zip(relations, first, count, strict=True)}
+        self.relations: list[int] = relations.tolist()
+        """All that have facts."""
+        self._weights = [self.weight(relation) for relation in self.relations]
+        if not any(self._weights):
             raise GraphError(
                 "no fact can be put into words",
                 place=graph.store.path,
                 remedy='give its relations names: nouns, or words like "born in"',
             )
+
+    def weight(self, relation: int) -> float:
+        """How often it is drawn, in proportion."""
+        return float(len(self._of[relation]) ** self.config.smooth) if self.phrases(relation) else 0.0
 
     def phrases(self, relation: int) -> list[Phrase]:
         """The ways to name a relation that can stand in a sentence."""
@@ -277,7 +282,7 @@ class Verbaliser:
     def draw(self, rng: random.Random, relation: int | None = None) -> tuple[int, int, int]:
         """A fact (head, relation, tail) of the graph, of this relation or of any that can be said."""
         if relation is None:
-            [relation] = rng.choices(self._relations.tolist(), self._weights.tolist())
+            [relation] = rng.choices(self.relations, self._weights)
         place = int(rng.choice(self._of[relation]))
         return int(self._head[place]), int(relation), int(self._tail[place])
 

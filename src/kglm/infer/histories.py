@@ -196,10 +196,11 @@ class Histories:
         score_X = score_X + tables.recency[np.searchsorted(DISTANCES, np.maximum(t - self.last_KC[k_X, c_X], 1))]
         if tables.subject:
             score_X[c_X == self.subject_K[k_X]] += tables.subject
-        _, first_X = np.unique(k_X, return_index=True)
-        size_X = np.diff(first_X, append=len(k_X))
-        highest_X = np.repeat(np.maximum.reduceat(score_X, first_X), size_X)
-        log_z_X = highest_X + np.log(np.repeat(np.add.reduceat(np.exp(score_X - highest_X), first_X), size_X))
+        size_K = can_KC.sum(1)
+        size_K = size_K[size_K > 0]  # of those that have candidates
+        first_K = np.cumsum(size_K) - size_K
+        highest_X = np.repeat(np.maximum.reduceat(score_X, first_K), size_K)
+        log_z_X = highest_X + np.log(np.repeat(np.add.reduceat(np.exp(score_X - highest_X), first_K), size_K))
         result_KC[k_X, c_X] = score_X - log_z_X
         return result_KC
 
