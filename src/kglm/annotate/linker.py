@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kglm.annotate.names import NameIndex
+from kglm.kg.arrays import is_fact
 from kglm.kg.graph import KnowledgeGraph
 from kglm.text.function_words import is_content
 from kglm.text.tokenizer import tokenizer
@@ -149,7 +150,7 @@ class Linker:
         return frozenset(word.casefold() for word in tokenizer().words(label) if is_content(word))
 
     def _neighbour_words(self, relation: npt.NDArray[np.integer], tail: npt.NDArray[np.integer]) -> set[str]:
-        forward = tail[(relation & 1 == 0) & (relation > 0)][:NEIGHBOURS]
+        forward = tail[is_fact(relation)][:NEIGHBOURS]
         names = (name for node in forward.tolist() for name in self.graph.names(node)[:1])
         return {word.casefold() for name in names for word in name.split() if is_content(word)}
 

@@ -11,15 +11,15 @@ from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 Shape = Literal["noun", "participle", "predicate", "verb", "preposition"]
-PREPOSITION = "in|on|at|by|to|of|from|with|for|as|after|under|into|near|against|about|through"
-_ENDS_IN_PREPOSITION = re.compile(rf".* (?:{PREPOSITION})")
-_STARTS_LIKE_NO_NOUN = re.compile(rf"(?:{PREPOSITION}|they|he|she|it|\w+ed) .*|\w+ed")
+_PREPOSITION = "in|on|at|by|to|of|from|with|for|as|after|under|into|near|against|about|through"
+_ENDS_IN_PREPOSITION = re.compile(rf".* (?:{_PREPOSITION})")
+_STARTS_LIKE_NO_NOUN = re.compile(rf"(?:{_PREPOSITION}|they|he|she|it|\w+ed) .*|\w+ed")
 _PARTICIPLE = re.compile(
     rf"(?:\w+ed|\w+wn|\w+en|born|set|made|sung|led|won|held|built|found|fought|put|cut|sold|told|spoken)"
-    rf"(?: \w+)?(?: (?:{PREPOSITION}))"
+    rf"(?: \w+)?(?: (?:{_PREPOSITION}))"
 )
 _PREDICATE = re.compile(r"(?:is|was|are|were|has|had) [^\W\d_][\w' -]+")
-_VERB = re.compile(rf"\w+s (?:{PREPOSITION})|\w+ed (?:{PREPOSITION})")
+_VERB = re.compile(rf"\w+s (?:{_PREPOSITION})|\w+ed (?:{_PREPOSITION})")
 _NOUN = re.compile(r"[^\W\d_][^\W\d_]+(?:[ -][^\W\d_]+){0,4}")
 _OF_A_KIND = re.compile(r".*\b(?:in|at|on|to|from|near) the (.+) of")
 _YEAR = re.compile(r".*\byear\b.*|\w+year")
@@ -46,7 +46,7 @@ class Phrase(NamedTuple):
 def shape_of(text: str) -> Shape | None:
     """What kind of words the name of a relation is; None if it cannot stand in a sentence."""
     text = text.strip()
-    if re.fullmatch(PREPOSITION, text):
+    if re.fullmatch(_PREPOSITION, text):
         return "preposition"
     if _PREDICATE.fullmatch(text):
         return "predicate"

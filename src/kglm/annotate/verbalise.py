@@ -21,20 +21,22 @@ import numpy.typing as npt
 
 from kglm.annotate.phrases import FRAMES, Phrase, Shape, phrases_of
 from kglm.errors import GraphError
+from kglm.kg.arrays import is_fact
 from kglm.kg.dates import YEAR, Date, render_date
 from kglm.kg.graph import KnowledgeGraph
-from kglm.kg.ids import NEW, REFLEXIVE, REVERSE
+from kglm.kg.ids import INSTANCE_OF, NEW, REFLEXIVE, REVERSE
 from kglm.kg.literals import is_date, is_literal
 from kglm.text.document import END, START, Document, Mention
 from kglm.text.tokenizer import tokenizer
 
+Ints = npt.NDArray[np.int64]
 _COUNTRY_LIKE = re.compile(r"\b(?:States|Kingdom|Republic|Islands|Emirates|Union|Federation|Netherlands|Isles)\b")
 _IS = re.compile(r"^(?:is|was|are|were) ")
 _KIND_END = re.compile(r" (?:of|in|for|with) |,| \(")
-INSTANCE, HUMAN = "P31", "human"
+HUMAN = "human"
 ATTEMPTS = 10_000
 """Facts that are tried before a graph is found to have none that can be said."""
-CLASS_RELATIONS = ("P106", INSTANCE, "P279")
+CLASS_RELATIONS = ("P106", INSTANCE_OF, "P279")
 """What kind of thing an entity is, best first: occupation, instance of, subclass of."""
 
 
@@ -55,9 +57,6 @@ class VerbaliseConfig:
     """Frames that are never used."""
     smooth: float = 0.5
     """Relations are drawn in proportion to the number of their facts to this power."""
-
-
-Ints = npt.NDArray[np.int64]
 
 
 class Question(NamedTuple):
@@ -148,7 +147,7 @@ class Verbaliser:
         return tuple(found)
 
     def _is_human(self, node: int) -> bool:
-        relation = self.graph.find_relation(INSTANCE)
+        relation = self.graph.find_relation(INSTANCE_OF)
         tails = [] if relation is None else self.graph.tails(node, relation).tolist()
         return any(HUMAN in self.graph.names(tail)[:1] for tail in tails)
 
@@ -293,9 +292,10 @@ class Verbaliser:
     def _about(self, node: int, rng: random.Random) -> list[tuple[int, int, int]]:
         """Facts of an entity, each relation once, in any order."""
         relation, tail = self.graph.edges(node)
+        forward = is_fact(relation)
         by_relation: dict[int, list[int]] = {}
-        for r, e in zip(relation.tolist(), tail.tolist(), strict=True):
-            if r > 0 and r % 2 == 0 and self.phrases(r):
+        for r, e in zip(relation[forward].tolist(), tail[forward].tolist(), strict=True):
+            if self.phrases(r):
                 by_relation.setdefault(r, []).append(e)
         facts = [(node, r, rng.choice(tails)) for r, tails in by_relation.items()]
         rng.shuffle(facts)
@@ -305,12 +305,12 @@ class Verbaliser:
 def _facts(graph: KnowledgeGraph) -> tuple[Ints, Ints, Ints]:
     """Heads, relations and tails of all facts as they are now, edits included."""
     base, touched = graph.overlay.base, graph.overlay.touched
-    place = np.flatnonzero((base.edge_relation % 2 == 0) & (base.edge_relation > 0))
+    place = np.flatnonzero(is_fact(base.edge_relation))
     head = np.searchsorted(base.edge_offsets, place, side="right") - 1
     kept = ~np.isin(head, np.fromiter(touched, np.int64, len(touched)))
     parts = [(head[kept], base.edge_relation[place[kept]], base.edge_tail[place[kept]])]
     for node, (relation, tail) in touched.items():
-        forward = (relation % 2 == 0) & (relation > 0)
+        forward = is_fact(relation)
         parts.append((np.full(int(forward.sum()), node), relation[forward], tail[forward]))
     heads, relations, tails = (np.concatenate(column).astype(np.int64) for column in zip(*parts, strict=True))
     return heads, relations, tails

@@ -16,6 +16,7 @@ from typing import Any
 
 from kglm.errors import DataError, LiteralError
 from kglm.files import read_lines
+from kglm.kg.arrays import is_fact
 from kglm.kg.dates import DAY, MONTH, Date, render_date
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.literals import is_date
@@ -160,7 +161,7 @@ def answer(graph: KnowledgeGraph, prompt: Prompt) -> Answer:
 def _facts(graph: KnowledgeGraph, node: int) -> list[tuple[int, int]]:
     """(relation, tail) of an entity: what is said of it, not of others by it, and not itself."""
     relation, tail = graph.edges(node)
-    forward = (relation % 2 == 0) & (relation > 0) & (tail != node)
+    forward = is_fact(relation) & (tail != node)
     return list(zip(relation[forward].tolist(), tail[forward].tolist(), strict=True))
 
 

@@ -114,12 +114,12 @@ def reason_json(graph: KnowledgeGraph, reason: Reason) -> dict[str, Any]:
 class Live:
     """A trained KGLM on a graph. State is passed, not kept: two prompts know nothing of each other."""
 
-    def __init__(self, run: Run, names: NameIndex | None = None) -> None:
-        """`names`: those of the graph, if they are known already."""
+    def __init__(self, run: Run, base: Live | None = None) -> None:
+        """`base`: the model before edits, if this one has some; the two share the index of names."""
         if not isinstance(run.model, Kglm):
             raise ConfigError(f"is a {run.settings.model}", place=run.home, remedy="give a run of: kglm train kglm")
         self.run = run
-        self._names = names
+        self._base = base
         self.model: Kglm = run.model
 
     @classmethod
@@ -133,9 +133,13 @@ class Live:
 
     @cached_property
     def linker(self) -> Linker:
-        linker = Linker(self.graph, self._names, self.run.introductions)
-        self._names = linker.names
-        return linker
+        return Linker(self.graph, self._names(), self.run.introductions)
+
+    def _names(self) -> NameIndex | None:
+        if self._base is None:
+            return None
+        names = self._base.linker.names
+        return names.on(self.graph) if len(self.graph) > len(self._base.graph) else names
 
     def edited(self, edits: Sequence[str | FactEdit | NewEntity]) -> Live:
         """The model on an edited fork of its graph; a text is a fact to be the only one of its head and relation."""
@@ -144,8 +148,7 @@ class Live:
             step = FactEdit("set", *parse_fact(fork, edit)) if isinstance(edit, str) else edit
             if not (isinstance(edit, str) and _holds(fork, step)):
                 fork.edit([step])
-        names = self.linker.names
-        return Live(self.run.on(fork), names.on(fork) if len(fork) > len(self.graph) else names)
+        return Live(self.run.on(fork), self)
 
     # Prompts
 

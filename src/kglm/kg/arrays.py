@@ -36,6 +36,11 @@ def id_hash(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
 
 
+def is_fact(relation: npt.NDArray[np.integer]) -> npt.NDArray[np.bool_]:
+    """Which relation indices lead along a fact: not against it, and not to the entity itself."""
+    return np.asarray((relation % 2 == 0) & (relation > 0))
+
+
 def run_starts(*columns: npt.NDArray[np.integer]) -> npt.NDArray[np.bool_]:
     """Where rows of sorted columns differ from the row before: the first of each run of equal rows."""
     starts = np.ones(len(columns[0]), np.bool_)

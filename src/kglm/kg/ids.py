@@ -15,6 +15,7 @@ from kglm.errors import DataError
 REFLEXIVE = "@@REFLEXIVE@@"
 NEW = "@@NEW@@"
 REVERSE = "R:"
+INSTANCE_OF = "P31"
 WIKIDATA_ENTITY = "http://www.wikidata.org/entity/"
 
 _PROPERTY = r"P(?:\d+|_[^\s:]+)"

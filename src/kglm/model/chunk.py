@@ -295,8 +295,9 @@ class _Starts:
                     parent = document.entities[path.parent]
                     nodes = self._builder.tails_of(parent, path.relation)
                     tails.append((len(ways), nodes))
-                    hints += self._builder.hints(document, start.target, nodes.tolist())
-                    [hint_M2[m]] = self._builder.hints(document, start.target, [start.node])
+                    found = self._builder.hints(document, start.target, nodes.tolist())
+                    hint_M2[m] = found[nodes.tolist().index(start.node)]
+                    hints += found
                 ways.append((group, path.relation, float(np.log(path.tails)), path.listed))
             cues += [(m, relation, value) for relation, value in start.cues]
             if id(document) not in own_of:

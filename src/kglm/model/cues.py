@@ -27,6 +27,7 @@ import numpy.typing as npt
 
 from kglm.kg.dates import DAY
 from kglm.kg.graph import KnowledgeGraph
+from kglm.kg.ids import INSTANCE_OF
 from kglm.text.document import END, START
 from kglm.text.function_words import is_content
 
@@ -42,7 +43,6 @@ SLACK = 1e-9
 FULL = 1 - SLACK
 """What counts as all words of a name."""
 DAY_DATE = f"T::{DAY}::"
-KIND_RELATION = "P31"
 MAX_KINDS = 8
 START_WEIGHTS = (2.0, 1.5, 1.0, 0.75, 1.5, 0.0)
 """Where training starts: α and β of relations, of reverse ones, γ and δ."""
@@ -56,10 +56,9 @@ class Cues:
         self._words_of = words_of
         names: list[tuple[int, frozenset[str]]] = []
         for relation in range(1, graph.relation_count // 2):
-            for name in graph.relation_names(graph.relation_id(2 * relation)):
-                words = frozenset(word.casefold() for word in words_of(name))
-                if any(map(is_content, words)) and (relation, words) not in names[-64:]:
-                    names.append((relation, words))
+            said = graph.relation_names(graph.relation_id(2 * relation))
+            distinct = dict.fromkeys(frozenset(word.casefold() for word in words_of(name)) for name in said)
+            names += [(relation, words) for words in distinct if any(map(is_content, words))]
         times = Counter(word for _, words in names for word in words)
         idf = {
             word: math.log1p(len(names) / count) * (1 if is_content(word) else SMALL) for word, count in times.items()
@@ -104,7 +103,7 @@ class Cues:
         return self.graph.id(node).startswith(DAY_DATE)
 
     def _find_kind_words(self, node: int) -> frozenset[str]:
-        relation = self.graph.find_relation(KIND_RELATION)
+        relation = self.graph.find_relation(INSTANCE_OF)
         kinds = [] if relation is None else self.graph.tails(node, relation).tolist()[:MAX_KINDS]
         names = (name for kind in kinds for name in self.graph.names(kind)[:1])
         return frozenset(word.casefold() for name in names for word in self._words_of(name) if is_content(word))
