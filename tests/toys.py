@@ -262,8 +262,10 @@ def path_probability(
     for parent in order:
         if window is None or t - last[parent] <= window:
             score = float(latent.entity_vectors(torch.tensor(parent)) @ h_p)
-            score += float(latent.recency[bucket(t - last[parent])]) if config.recency_bias else 0.0
-            score += float(latent.subject) if config.subject_bias and parent == order[0] else 0.0
+            places = latent.parent_bias.weight_Q + h_x @ latent.parent_bias.context_HQ
+            score += float(places[bucket(t - last[parent])]) if config.recency_bias else 0.0
+            score += float(places[-2]) if config.subject_bias and parent == order[0] else 0.0
+            score += float(places[-1]) if config.sentence_bias and t - last[parent] <= len(before) else 0.0
             scores[parent] = math.exp(score)
     if step.parent not in scores:
         return 0.0

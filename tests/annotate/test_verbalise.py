@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import Command
 from kglm.annotate.phrases import FRAMES, Phrase, phrases_of, shape_of
 from kglm.annotate.verbalise import VerbaliseConfig, Verbaliser, verbalise
 from kglm.errors import GraphError
@@ -165,3 +166,25 @@ def test_a_graph_whose_relations_have_no_names(tmp_path: Path) -> None:
     graph = KnowledgeGraph.open(make_store(tmp_path, (("Q1", "P1", "Q2"),), {"Q1": ("A",), "Q2": ("B",)}))
     with pytest.raises(GraphError, match="no fact can be put into words"):
         list(verbalise(graph, 1))
+
+
+def test_a_text_may_begin_with_a_line_that_names_someone(graph: KnowledgeGraph) -> None:
+    def begins_with_name(document: Document) -> bool:
+        first, end = document.mentions[0], document.tokens.index(END)
+        line = document.tokens[1:end]
+        return first.is_new and line in (
+            document.tokens[first.start : first.end],
+            ["=", *document.tokens[first.start : first.end], "="],
+        )
+
+    always = list(verbalise(graph, 40, config=VerbaliseConfig(headings=1.0)))
+    assert all(map(begins_with_name, always))
+    assert not any(map(begins_with_name, verbalise(graph, 40, config=VerbaliseConfig(headings=0.0))))
+    assert {document.tokens[1] == "=" for document in always} == {True, False}
+
+
+def test_a_relation_to_leave_out_must_exist(graph: KnowledgeGraph, tmp_path: Path, command: Command) -> None:
+    done = command("kg", "verbalise", str(graph.store.path), "--to", str(tmp_path / "x.jsonl"), "--without", "P99999")
+    assert done.returncode == 2
+    assert "--without P99999" in done.stderr
+    assert not (tmp_path / "x.jsonl").exists()

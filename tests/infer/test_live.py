@@ -140,6 +140,17 @@ class TestPrompts:
         with pytest.raises(ConfigError, match="both given and drawn"):
             model.complete(PROMPT, ["0:2=Q76"], links="sampled")
 
+    def test_a_way_to_link_that_is_none(self, model: Live) -> None:
+        with pytest.raises(ConfigError, match="links 'guess'"):
+            model.complete(PROMPT, links="guess")  # type: ignore[arg-type]
+
+    def test_reasons_that_json_leaves_out_are_told(self, model: Live) -> None:
+        for word in model.complete(PROMPT, top=50).to_json(reasons=2)["words"]:
+            shown = sum(reason["p"] for reason in word["reasons"])
+            assert len(word["reasons"]) <= 2
+            assert shown + word["further_reasons"]["p"] == pytest.approx(word["p"], rel=1e-9)
+            assert (word["further_reasons"]["count"] == 0) == (word["further_reasons"]["p"] == 0)
+
     def test_start_changes_nothing(self, model: Live) -> None:
         words = PROMPT.split()
         assert model.complete([START, *words]).words == model.complete(words).words == model.complete(PROMPT).words

@@ -81,6 +81,8 @@ def test_a_run_begins_with_the_weights_of_another(
     assert old.keys() == new.keys()
     assert all(torch.allclose(old[name], new[name], atol=1e-5) for name in old)
     assert (tmp_path / "next" / "vocabulary.json").read_bytes() == (run / "vocabulary.json").read_bytes()
+    assert f"from the weights of the run `{run.name}`" in (tmp_path / "next" / "README.md").read_text()
+    assert "from the weights" not in (run / "README.md").read_text()
 
     train(load_config("tiny", "proposal", ["train.epochs=1"]), [DOCUMENTS], [DOCUMENTS], kg, tmp_path / "q", start=run)
     train(still, [DOCUMENTS], [DOCUMENTS], kg, tmp_path / "back", start=tmp_path / "q")

@@ -51,6 +51,8 @@ class VerbaliseConfig:
     """At most so many about one entity."""
     more_subjects: tuple[float, float, float] = (0.5, 0.3, 0.2)
     """How often a text is about one entity, two or three."""
+    headings: float = 0.25
+    """How often it begins with a line that only names one of them."""
     hold_out_relations: Collection[str] = ()
     """Relations that are never put into words: to see whether a model generalises to them."""
     hold_out_frames: Collection[str] = ()
@@ -204,6 +206,16 @@ class Verbaliser:
         text.tokens += [*tokenizer().words(rng.choice(ENDINGS)), END]
         return True
 
+    def _heading(self, text: _Text, rng: random.Random, node: int) -> None:
+        """A line with the name of an entity."""
+        if name := self.name(node, rng):
+            mark = ["="] if rng.random() < 0.5 else []
+            start = len(text.tokens) + len(mark)
+            text.tokens += [*mark, *name, *mark, END]
+            text.mentions.append(
+                Mention(start, start + len(name), self.graph.id(node), "KG", (NEW,), (self.graph.id(node),))
+            )
+
     def question(self, rng: random.Random, fact: tuple[int, int, int], others: Collection[int] = ()) -> Question | None:
         """A sentence that lacks its last part, the tail of the fact; the others could be there as well."""
         choice = self._choose(rng, fact, asks=True, others=others)
@@ -248,9 +260,11 @@ class Verbaliser:
         rng = random.Random(f"{seed} {number}")
         for _ in range(ATTEMPTS):
             text = _Text()
-            for fact in self._topic(rng):
-                self.sentence(text, rng, fact)
-            if text.mentions:
+            facts = self._topic(rng)
+            if rng.random() < self.config.headings:
+                self._heading(text, rng, rng.choice(facts)[0])
+            said = [self.sentence(text, rng, fact) for fact in facts]
+            if any(said):
                 return Document(f"facts {number}", text.tokens, text.mentions)
         raise GraphError(
             f"of {ATTEMPTS:,} facts none can be put into words",

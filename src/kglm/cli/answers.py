@@ -53,7 +53,7 @@ def complete(
         raise ConfigError(f"--top {top}", remedy="give 0 or more")
     if seed < 0:
         raise ConfigError(f"--seed {seed}", remedy="give 0 or more")
-    found = model.complete(prompt, entity or (), top=top, links=_links(links), seed=seed)  # type: ignore[arg-type]
+    found = model.complete(prompt, entity or (), top=top, links=links, seed=seed)  # type: ignore[arg-type]
     if json:
         print_json(found.to_json())
         return
@@ -99,7 +99,7 @@ def generate(
 
     model, prompt = _opened(words, kg, edit, new_entity)
     config = GenerateConfig(count, temperature, top_p, seed, beam)
-    spoken = list(model.generate(prompt, entity or (), config=config, links=_links(links)))  # type: ignore[arg-type]
+    spoken = list(model.generate(prompt, entity or (), config=config, links=links))  # type: ignore[arg-type]
     text = [*model.words(prompt), *(each.word for each in spoken)]
     if json:
         said = [{"word": each.word, "p": each.p, "reason": reason_json(model.graph, each.reason)} for each in spoken]
@@ -164,12 +164,6 @@ def link(words: Words, kg: Kg = None, json: Json = False) -> None:
         say("no names of the graph stand in this text")
         return
     print_table("", ("name", "id", "entity", ""), rows, right=(3,))
-
-
-def _links(how: str) -> str:
-    if how not in LINKS:
-        raise ConfigError(f"--links {how}", remedy=f"use one of {', '.join(LINKS)}")
-    return how
 
 
 def _opened(

@@ -31,6 +31,9 @@ def verbalise(
     if documents < 1:
         raise ConfigError(f"--documents {documents}", remedy="give at least 1")
     with KnowledgeGraph.open(kg) as graph:
+        for relation in without or ():
+            if graph.find_relation(relation) is None:
+                raise ConfigError(f"--without {relation}: the graph has no such relation", remedy="give the id of one")
         config = VerbaliseConfig(hold_out_relations=frozenset(without or ()))
         found = []
         with progress("putting facts into words", documents, "documents") as advance:

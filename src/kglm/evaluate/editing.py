@@ -34,6 +34,8 @@ from kglm.text.tokenizer import tokenizer
 EXACT = 1e-9
 WORDINGS = 40
 """Of a fact that are tried before it is found to have none that ends in its tail."""
+HUB = 2_000
+"""Whoever has more facts is not edited: all their names would have to be looked through."""
 ATTEMPTS = 400
 """Facts that are tried before a graph is found to have none that can be edited."""
 
@@ -123,6 +125,8 @@ def _editable(live: Live, verbaliser: Verbaliser, rng: random.Random, count: int
             continue
         old, new = _first_words(live, tail), _first_words(live, other)
         relations, tails = live.graph.edges(head)
+        if len(tails) > HUB:
+            continue
         elsewhere = set(tails[relations != relation].tolist())  # the head itself among them
         if old and new and not old & new and not {tail, other} & elsewhere:
             said = set[str]().union(*(_first_words(live, node) for node in elsewhere))

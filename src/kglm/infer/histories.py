@@ -24,6 +24,7 @@ from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.literals import is_literal
 from kglm.model.aliases import AliasTable
 from kglm.model.annotation import DISTANCES, Type, type_feature
+from kglm.model.parents import place_scores, places
 
 NONE, CONTINUE, FIRST = 0, 1, 2
 """Columns of a table of steps: none, continue, then one for each entity that may start."""
@@ -193,9 +194,8 @@ class Histories:
         if not len(k_X):
             return result_KC
         score_X = tables.parents(t, self.cast.node_C)[c_X]
-        score_X = score_X + tables.recency[np.searchsorted(DISTANCES, np.maximum(t - self.last_KC[k_X, c_X], 1))]
-        if tables.subject:
-            score_X[c_X == self.subject_K[k_X]] += tables.subject
+        place_X3 = places(t, int(self.text.boundary_T[t]), self.last_KC[k_X, c_X], c_X == self.subject_K[k_X])
+        score_X = score_X + place_scores(tables.parent_places(t), place_X3)
         size_K = can_KC.sum(1)
         size_K = size_K[size_K > 0]  # of those that have candidates
         first_K = np.cumsum(size_K) - size_K

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from kglm.annotate.linker import Linked, Linker, readings
 from kglm.annotate.names import NameIndex
@@ -77,8 +77,8 @@ class Completion:
         """A reason for people."""
         return describe(self.graph, reason)
 
-    def to_json(self, *, reasons: int = 5) -> dict[str, Any]:
-        """The names that programs rely on."""
+    def to_json(self, *, reasons: int = 20) -> dict[str, Any]:
+        """The names that programs rely on; what is left of a word's probability after so many reasons is told."""
         return {
             "prompt": list(self.prompt),
             "words": [
@@ -86,6 +86,10 @@ class Completion:
                     "word": found.word,
                     "p": found.p,
                     "reasons": [reason_json(self.graph, reason) for reason in found.reasons[:reasons]],
+                    "further_reasons": {
+                        "count": len(found.reasons[reasons:]),
+                        "p": sum(reason.p for reason in found.reasons[reasons:]),
+                    },
                 }
                 for found in self.words
             ],
@@ -191,6 +195,8 @@ class Live:
         seed: int = 0,
     ) -> tuple[Reading, list[Linked]]:
         """Read a prompt, and say who is mentioned in it; the seed is of what is sampled."""
+        if links not in get_args(Links):
+            raise ConfigError(f"links {links!r}", remedy=f"use one of {', '.join(get_args(Links))}")
         words = self.words(prompt)
         known = self.spans(words, entities)
         if links == "sampled":

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ from torch import Tensor
 
 from kglm.kg.arrays import IntArray
 from kglm.kg.graph import KnowledgeGraph
-from kglm.model.annotation import Type
+from kglm.model.annotation import Type, boundaries
 from kglm.model.chunk import MAX_SCORED_TAILS
 from kglm.model.cues import FULL, TextCues
 from kglm.model.parts import LatentModel
@@ -49,6 +50,11 @@ class Text:
     title: str
     surface: Sequence[str]
     words_N: Ints
+
+    @cached_property
+    def boundary_T(self) -> Ints:
+        """For each target, the word before its sentence, or -1."""
+        return boundaries(self.surface)
 
     def __len__(self) -> int:
         """How many targets there are."""
@@ -109,9 +115,7 @@ class LatentTables:
         self._type_TC = array(latent.type_head(h_x_TH)) * self._scale
         features_FC = latent.type_feature if config.type_features else torch.zeros_like(latent.type_feature)
         self._feature_FC = array(features_FC) * self._scale
-        recency = latent.recency if config.recency_bias else torch.zeros_like(latent.recency)
-        self.recency = array(recency) * self._scale
-        self.subject = latent.subject.item() * self._scale if config.subject_bias else 0.0
+        self._place_TQ = array(latent.parent_bias(h_x_TH)) * self._scale
         self._relation_TR = array(h_r_TD @ tables.relation_RD.T) * self._scale
         self._cues = cues if config.cues else None
         if self._cues is not None:
@@ -231,6 +235,10 @@ class LatentTables:
     def parents(self, t: int, node_C: Ints) -> Floats:
         """v_p · h_p of parents at a position."""
         return self._parent.at(t - self._first, node_C)
+
+    def parent_places(self, t: int) -> Floats:
+        """What the features of a parent's place in the text add at a position: see `model.parents`."""
+        return np.asarray(self._place_TQ[t - self._first])
 
     def relations_log_z(self, t: int, node_C: Ints) -> Floats:
         """log Σ_r exp(v_r · h_r) over the distinct relations of parents; -inf where there are none."""

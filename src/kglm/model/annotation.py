@@ -23,7 +23,7 @@ from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.literals import is_literal
 from kglm.model.aliases import AliasTable
 from kglm.model.cues import Cues, TextCues, window
-from kglm.text.document import Document, Mention
+from kglm.text.document import END, START, Document, Mention
 from kglm.text.vocabulary import Vocabulary
 
 Ints = npt.NDArray[np.int64]
@@ -61,6 +61,8 @@ class Start:
     known: int
     """How many entities were mentioned before."""
     paths: list[Path]
+    boundary: int
+    """The word before the sentence that it stands in, or -1."""
     cues: list[tuple[int, float]]
     """Relations that the words before name, and how far."""
 
@@ -117,6 +119,13 @@ def frequency_bucket(count: int) -> int:
     return 1 + bucket(count) if count else 0
 
 
+def boundaries(surface: Sequence[str]) -> Ints:
+    """For each target t, the last word that begins or ends a sentence among those before it; -1 if there is none."""
+    return np.maximum.accumulate(
+        [at if word in (START, END) else -1 for at, word in enumerate(surface)], dtype=np.int64
+    )
+
+
 def type_feature(inside: bool, goes_on: bool, ends: bool, since: int | None) -> int:
     """The mention state as one number: inside a mention, what its aliases allow next; outside, how long ago one was."""
     if inside:
@@ -166,10 +175,11 @@ class AnnotationEncoder:
         )
         mentions = self._known_mentions(document, result.counts)
         reached = self._reached([node for _, node in mentions])
+        boundary_T = boundaries(document.tokens)
         columns: dict[int, int] = {}
         last: list[int] = []
         for mention, node in mentions:
-            self._add_mention(result, mention, node, columns, last, reached)
+            self._add_mention(result, mention, node, columns, last, reached, boundary_T)
         result.entities = list(columns)
         result.introduced = list(dict.fromkeys(start.node for start in result.starts if start.type == Type.NEW))
         if self.mention_types == "continue":
@@ -217,6 +227,7 @@ class AnnotationEncoder:
         columns: dict[int, int],
         last: list[int],
         reached: dict[int, list[tuple[int, int, int]]],
+        boundary_T: Ints,
     ) -> None:
         aliases = self.aliases[node]
         listed = {(self.graph.find(parent), self.graph.find_relation(r)) for parent, r in mention.explanations}
@@ -234,7 +245,8 @@ class AnnotationEncoder:
                 if kind == Type.RELATED and not any(path.listed for path in paths):
                     result.counts["unexplained"] += 1
                 result.type_T[target] = kind
-                result.starts.append(Start(target, kind, node, len(last), paths, self._cues(result, target, paths)))
+                boundary, cues = int(boundary_T[target]), self._cues(result, target, paths)
+                result.starts.append(Start(target, kind, node, len(last), paths, boundary, cues))
             else:
                 result.type_T[target] = Type.CONTINUE
             if not is_literal(self.graph.id(node)):

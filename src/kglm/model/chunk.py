@@ -23,12 +23,12 @@ from torch import Tensor
 from kglm.kg.arrays import run_starts
 from kglm.kg.graph import KnowledgeGraph
 from kglm.model.aliases import AliasTable
-from kglm.model.annotation import DISTANCES, EncodedDocument, Ints, Start, Type, frequency_bucket
+from kglm.model.annotation import EncodedDocument, Ints, Start, Type, frequency_bucket
 from kglm.model.cues import Cues, window
 from kglm.model.encoder import Share
+from kglm.model.parents import places
 from kglm.text.vocabulary import PADDING_INDEX
 
-BUCKETS = len(DISTANCES) + 1
 MAX_SCORED_TAILS = 64
 """Among more tails of one relation each is as likely as the other."""
 FIRST_WORD, LATER_WORD = 1, 2
@@ -76,9 +76,8 @@ class Chunk:
     start_node_M: Tensor
     parent_MK: Tensor
     """Nodes of the candidate parents; -1 is padding."""
-    bucket_MK: Tensor
-    subject_MK: Tensor
-    """Whether the parent is the article's subject: the first entity mentioned."""
+    place_MK3: Tensor
+    """Where they stand in the text: see `parents`."""
 
     way_group_W: Tensor
     way_relation_W: Tensor
@@ -269,8 +268,7 @@ class _Starts:
         count = len(self._rows)
         width = max((start.known for _, _, start in self._rows), default=0)
         parent_MK = np.full((count, width), -1, np.int64)
-        bucket_MK = np.zeros((count, width), np.int64)
-        subject_MK = np.zeros((count, width), np.bool_)
+        place_MK3 = np.zeros((count, width, 3), np.int64)
         ways: list[tuple[int, int, float, bool]] = []
         groups: dict[tuple[int, int], int] = {}
         members: list[Ints] = []
@@ -281,12 +279,11 @@ class _Starts:
         past = _Past()
         own_of: dict[int, list[tuple[int, int]]] = {}
         for m, (_, document, start) in enumerate(self._rows):
-            known, distance_K = start.known, start.target - past.last_words(document, start)
+            known, last_K = start.known, past.last_words(document, start)
             parent_MK[m, :known] = document.entities[:known]
             if self._builder.parent_window is not None:
-                parent_MK[m, :known][distance_K > self._builder.parent_window] = -1
-            bucket_MK[m, :known] = np.searchsorted(DISTANCES, distance_K)
-            subject_MK[m, :1] = known > 0
+                parent_MK[m, :known][start.target - last_K > self._builder.parent_window] = -1
+            place_MK3[m, :known] = places(start.target, start.boundary, last_K, np.arange(known) == 0)
             for path in start.paths:
                 group = groups.setdefault((m, path.parent), len(groups))
                 if group == len(members):
@@ -309,8 +306,7 @@ class _Starts:
             "start_type_M": _longs([int(start.type) for _, _, start in self._rows]),
             "start_node_M": _longs([start.node for _, _, start in self._rows]),
             "parent_MK": torch.from_numpy(parent_MK),
-            "bucket_MK": torch.from_numpy(bucket_MK),
-            "subject_MK": torch.from_numpy(subject_MK),
+            "place_MK3": torch.from_numpy(place_MK3),
             "way_group_W": _longs(columns[0]),
             "way_relation_W": _longs(columns[1]),
             "way_log_tails_W": torch.tensor(columns[2], dtype=torch.float64),

@@ -8,7 +8,7 @@ With h = [h_x ; h_p ; h_r]:
 
     type        softmax(W h_x + b), illegal types masked to probability 0
     new         softmax over real entities of v_e · (h_p + h_r) + b_e
-    parent      softmax over the candidates of v_p · h_p (+ recency and subject bias)
+    parent      softmax over the candidates of v_p · h_p (+ b_p, what its place in the text adds: see `parents`)
     relation    softmax over the distinct relations of p of v_r · h_r
     tail        uniform over the n_{p,r} tails
 
@@ -33,10 +33,11 @@ from torch import Tensor, nn
 
 from kglm.errors import ConfigError
 from kglm.model.annotation import FEATURES, Type
-from kglm.model.chunk import BUCKETS, Chunk
+from kglm.model.chunk import Chunk
 from kglm.model.cues import FULL, START_WEIGHTS
 from kglm.model.entities import EntityTable
 from kglm.model.logsums import masked_logsumexp, plus, segment_logsumexp
+from kglm.model.parents import BUCKETS, ParentBias
 from kglm.model.softmax import Changes, linear_logsumexp
 from kglm.text.vocabulary import PADDING_INDEX
 
@@ -58,6 +59,8 @@ class LatentConfig:
     """Learn how the chance of a parent falls with the distance to its last mention."""
     subject_bias: bool = True
     """Learn how much more likely the article's subject is a parent."""
+    sentence_bias: bool = True
+    """Learn how much more likely a parent is that the same sentence has mentioned."""
     uniform_share: float = 0.05
     """Share of a new entity's probability that is spread evenly: no entity is rarer than share / |E|."""
     entity_bias: bool = False
@@ -85,6 +88,7 @@ PAPER = LatentConfig(
     type_features=False,
     recency_bias=False,
     subject_bias=False,
+    sentence_bias=False,
     uniform_share=0.0,
     entity_bias=False,
     frequency_bias=False,
@@ -159,8 +163,9 @@ class Latent(nn.Module):
         self.cue_HQ = nn.Parameter(torch.zeros(hidden, len(START_WEIGHTS)), requires_grad=config.cues)
         self.frequency = nn.Parameter(torch.zeros(BUCKETS + 1), requires_grad=config.frequency_bias)
         self.type_feature = nn.Parameter(torch.zeros(FEATURES, len(Type)), requires_grad=config.type_features)
-        self.recency = nn.Parameter(torch.zeros(BUCKETS), requires_grad=config.recency_bias)
-        self.subject = nn.Parameter(torch.zeros(()), requires_grad=config.subject_bias)
+        self.parent_bias = ParentBias(
+            hidden, recency=config.recency_bias, subject=config.subject_bias, sentence=config.sentence_bias
+        )
         self.entity_bias_E = nn.Parameter(torch.zeros(len(entities.real_E)), requires_grad=config.entity_bias)
 
     def _real(self, entities: EntityTable, node_E: Tensor, frequency_E: Tensor) -> Tensor:
@@ -266,14 +271,11 @@ class Latent(nn.Module):
         amount_O = self.frequency[chunk.own_frequency_O[asked_O]] - self.frequency[self.frequency_E[column_O]]
         return Changes(row_O[asked_O], column_O, amount_O)
 
-    def parent_log_probs(self, h_MD: Tensor, parent_MK: Tensor, bucket_MK: Tensor, subject_MK: Tensor) -> Tensor:
+    def parent_log_probs(self, h_x_MH: Tensor, h_p_MD: Tensor, parent_MK: Tensor, place_MK3: Tensor) -> Tensor:
         """log π(p) over the candidates; padding has -inf. Every row needs at least one candidate."""
         node_P, column_MK = torch.unique(parent_MK.clamp(min=0), return_inverse=True)
-        scores = (h_MD @ self.entity_vectors(node_P).T).gather(1, column_MK)
-        if self.config.recency_bias:
-            scores = scores + self.recency[bucket_MK]
-        if self.config.subject_bias:
-            scores = scores + self.subject * subject_MK
+        scores = (h_p_MD @ self.entity_vectors(node_P).T).gather(1, column_MK)
+        scores = scores + self.parent_bias.scores(h_x_MH, place_MK3)
         return scores.masked_fill(parent_MK < 0, -math.inf).log_softmax(-1)
 
     def cue_weights(self, h_x_MH: Tensor) -> Tensor:
@@ -319,7 +321,7 @@ class Latent(nn.Module):
         row_M = torch.full((count,), -1, device=used_M.device)
         row_M[used_M] = torch.arange(len(used_M), device=used_M.device)
         log_parent = self.parent_log_probs(
-            h_p_MD[used_M], chunk.parent_MK[used_M], chunk.bucket_MK[used_M], chunk.subject_MK[used_M]
+            h_x_MH[used_M], h_p_MD[used_M], chunk.parent_MK[used_M], chunk.place_MK3[used_M]
         )
         score_MR = h_r_MD[used_M] @ tables.relation_RD.T
         if self.config.cues and len(chunk.cue_start_V):

@@ -122,7 +122,7 @@ class Run:
         known = {"path": str(graph.store.path.absolute()), "hash": graph.hash, "vectors": run.vectors_hash}
         write_json(home / "kg.json", known)
         config.save(settings, home / "config.toml")
-        write_json(home / "run.json", {"format": FORMAT, "kglm": __version__})
+        write_json(home / "run.json", {"format": FORMAT, "kglm": __version__, "from": start and start.home.name})
         return run
 
     @classmethod
@@ -215,10 +215,12 @@ class Run:
     def write_card(self, metrics: Sequence[dict[str, Any]], sources: Sequence[str]) -> None:
         """The model card: what this is, what it was trained on, how good it is."""
         best = min(metrics, key=lambda record: record["valid"]["nats"]) if metrics else None
+        start = read_json(self.home / "run.json").get("from")
+        begun = f", from the weights of the run `{start}`" if start else ""
         lines = [
             f"# {self.settings.model}",
             "",
-            f"Trained by kglm {__version__} on {', '.join(sources)}; facts from `{self.graph.store.path.name}`.",
+            f"Trained by kglm {__version__} on {', '.join(sources)}{begun}; facts from `{self.graph.store.path.name}`.",
             f"{len(self.vocabulary):,} words, |U| = {self.vocabulary.unknown_types:,}, "
             f"{sum(p.numel() for p in self.model.parameters()):,} parameters, seed {self.settings.train.seed}.",
             "",
