@@ -246,9 +246,15 @@ def cue(toy: Toy, h_x: Tensor, relation: int, before: list[str]) -> float:
     }
     name = names[stored.index(id)]
     share = sum(weight[word] for word in name & said) / sum(weight[word] for word in name)
+    last, words = 0.0, [word.casefold() for word in CUE_NAMES[id]]
+    for length in range(1, len(words) + 1):
+        ends = words[-length:] == [word.casefold() for word in before][-length:]
+        covered = sum(weight[word] for word in words[-length:]) / sum(weight[word] for word in words)
+        if ends and covered >= 0.5 and any(word != "is" for word in words[-length:]):
+            last = covered
     latent = toy.model.latent
-    some, all_words = (latent.cue + h_x @ latent.cue_HQ)[2 * (relation % 2) : 2 * (relation % 2) + 2].tolist()
-    return some * share * (share >= 0.5) + all_words * (name <= said)
+    weights = (latent.cue + h_x @ latent.cue_HQ)[3 * (relation % 2) : 3 * (relation % 2) + 3].tolist()
+    return weights[0] * share * (share >= 0.5) + weights[1] * (name <= said) + weights[2] * last
 
 
 def path_probability(
@@ -287,7 +293,7 @@ def tail_share(toy: Toy, h_x: Tensor, node: int, reached: list[int], before: lis
     def kind(node: int) -> float:
         kinds = [] if instance is None else toy.graph.tails(node, instance).tolist()
         words = {word.casefold() for kind in kinds for word in toy.graph.names(kind)[0].split()}
-        gamma, delta = (latent.cue + h_x @ latent.cue_HQ)[4:].tolist()
+        gamma, delta = (latent.cue + h_x @ latent.cue_HQ)[6:].tolist()
         day = toy.graph.id(node).startswith("T::11")
         return gamma * bool(words & said) + delta * day if toy.model.config.latent.cues else 0.0
 

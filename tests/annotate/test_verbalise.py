@@ -188,3 +188,12 @@ def test_a_relation_to_leave_out_must_exist(graph: KnowledgeGraph, tmp_path: Pat
     assert done.returncode == 2
     assert "--without P99999" in done.stderr
     assert not (tmp_path / "x.jsonl").exists()
+
+
+def test_what_several_relations_are_called_is_said_of_none(tmp_path: Path) -> None:
+    names = NAMES | {"P36": ("capital", "seat"), "P131": ("is in the state of", "Seat")}
+    graph = KnowledgeGraph.open(make_store(tmp_path, FACTS, names))
+    spoken = [Verbaliser(graph).phrases(graph.find_relation(id) or 0) for id in ("P36", "P131")]
+    assert [[phrase.text for phrase in phrases] for phrases in spoken] == [["capital"], ["is in the state of"]]
+    again = KnowledgeGraph.open(make_store(tmp_path / "b", FACTS, names | {"P36": ("seat",)}))
+    assert [phrase.text for phrase in Verbaliser(again).phrases(again.find_relation("P36") or 0)] == ["seat"]

@@ -31,7 +31,11 @@ def graph(tmp_path: Path) -> KnowledgeGraph:
 
 
 def named(cues: Cues, text: str) -> dict[str, float]:
-    found_N = cues.relations(window([START, *text.split()], len(text.split())))
+    return found_by(cues, text, 0)
+
+
+def found_by(cues: Cues, text: str, column: int) -> dict[str, float]:
+    found_N = cues.relations(window([START, *text.split()], len(text.split())))[:, column]
     return {cues.graph.relation_id(2 * n): float(found_N[n]) for n in np.flatnonzero(found_N).tolist()}
 
 
@@ -42,6 +46,15 @@ def test_a_name_counts_by_the_share_of_its_words(graph: KnowledgeGraph) -> None:
     assert named(cues, "The Capital of Ohio is") == {"P36": 1}
     assert named(cues, "Ann is in") == {}, "words that say nothing name nothing"
     assert named(cues, "Ann sings") == {}
+
+
+def test_what_stands_right_before_counts_by_itself(graph: KnowledgeGraph) -> None:
+    cues = Cues(graph, str.split)
+    assert found_by(cues, "Ann was born in", 1) == {"P19": 1}, "not P569: on is not in"
+    assert found_by(cues, "Ann was born in the capital", 1) == {"P36": 1}
+    assert found_by(cues, "The capital is in", 1) == {}, "no name is a function word alone"
+    [most] = found_by(cues, "the big city", 1).values()
+    assert 0.5 <= most < 1, "the end of capital city"
 
 
 def test_only_the_last_words_of_the_sentence_count() -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -93,6 +94,10 @@ class Verbaliser:
         self.config = config or VerbaliseConfig()
         self._kind = lru_cache(1 << 16)(self._find_kind)
         self._phrases: dict[int, list[Phrase]] = {}
+        ids = (graph.relation_id(relation) for relation in range(2, graph.relation_count, 2))
+        self._owners = Counter(
+            name for id in ids if ":" not in id for name in {each.casefold() for each in graph.relation_names(id)}
+        )
         self._head, self._relation, self._tail = _facts(graph)
         order = np.argsort(self._relation, kind="stable")
         relations, first, count = np.unique(self._relation[order], return_index=True, return_counts=True)
@@ -117,7 +122,10 @@ class Verbaliser:
         if found is None:
             id = self.graph.relation_id(relation)
             silent = ":" in id or id in self.config.hold_out_relations
-            self._phrases[relation] = [] if silent else phrases_of(self.graph.relation_names(id))
+            names = [] if silent else self.graph.relation_names(id)
+            # what several relations are called tells none of them, but a label has the right to be said
+            own = [name for place, name in enumerate(names) if place == 0 or self._owners[name.casefold()] == 1]
+            self._phrases[relation] = phrases_of(own) or phrases_of(names)
         return self._phrases[relation]
 
     def frames(self, shape: Shape) -> list[str]:

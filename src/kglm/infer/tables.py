@@ -25,7 +25,7 @@ from kglm.kg.arrays import IntArray
 from kglm.kg.graph import KnowledgeGraph
 from kglm.model.annotation import Type, boundaries
 from kglm.model.chunk import MAX_SCORED_TAILS
-from kglm.model.cues import FULL, TextCues
+from kglm.model.cues import FULL, OF_RELATIONS, TextCues
 from kglm.model.parts import LatentModel
 
 Floats = npt.NDArray[np.float64]
@@ -119,12 +119,12 @@ class LatentTables:
         self._relation_TR = array(h_r_TD @ tables.relation_RD.T) * self._scale
         self._cues = cues if config.cues else None
         if self._cues is not None:
-            value_TN = self._cues.relation_TN
+            m_TN, a_TN = np.moveaxis(self._cues.relation_TN2, -1, 0)
+            feature_TN3 = np.stack([m_TN, m_TN >= FULL, a_TN], -1)
             weight_TQ = array(latent.cue_weights(h_x_TH)) * self._scale
-            some_T12, all_T12 = weight_TQ[:, None, [0, 2]], weight_TQ[:, None, [1, 3]]
-            both_TN2 = some_T12 * value_TN[..., None] + all_T12 * (value_TN >= FULL)[..., None]
-            self._relation_TR += both_TN2.reshape(self._relation_TR.shape)
-            self._kind_T, self._day_T = weight_TQ[:, 4:].T
+            weight_T23 = weight_TQ[:, : 2 * OF_RELATIONS].reshape(-1, 2, OF_RELATIONS)
+            self._relation_TR += (feature_TN3 @ weight_T23.transpose(0, 2, 1)).reshape(self._relation_TR.shape)
+            self._kind_T, self._day_T = weight_TQ[:, 2 * OF_RELATIONS :].T
         self._relation_highest_T = self._relation_TR.max(1)
         self._relation_mass_RT = np.exp(self._relation_TR - self._relation_highest_T[:, None]).T.copy()
         h_new_TC = self._h_p_TD + h_r_TD

@@ -63,8 +63,8 @@ class Start:
     paths: list[Path]
     boundary: int
     """The word before the sentence that it stands in, or -1."""
-    cues: list[tuple[int, float]]
-    """Relations that the words before name, and how far."""
+    cues: list[tuple[int, float, float]]
+    """Relations that the words before name, how far, and how far the words right before."""
 
 
 @dataclass(slots=True)
@@ -256,12 +256,12 @@ class AnnotationEncoder:
                 last[columns[node]] = target
                 result.spoken.append((target, columns[node]))
 
-    def _cues(self, result: EncodedDocument, target: int, paths: list[Path]) -> list[tuple[int, float]]:
+    def _cues(self, result: EncodedDocument, target: int, paths: list[Path]) -> list[tuple[int, float, float]]:
         if self.cues is None or not paths:
             return []
-        found_N = self.cues.relations(window(result.surface, target))
-        named = np.flatnonzero(found_N)
-        return list(zip(named.tolist(), found_N[named].tolist(), strict=True))
+        found_N2 = self.cues.relations(window(result.surface, target))
+        named = np.flatnonzero(found_N2.any(1))
+        return [(relation, m, a) for relation, (m, a) in zip(named.tolist(), found_N2[named].tolist(), strict=True)]
 
     def text_cues(self, surface: Sequence[str], first: int, count: int) -> TextCues | None:
         """Cues at the targets of a text, if they are heeded."""

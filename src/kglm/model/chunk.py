@@ -95,8 +95,8 @@ class Chunk:
     """For starts whose words before name relations, all of these: the start,"""
     cue_relation_V: Tensor
     """the relation (not its index),"""
-    cue_value_V: Tensor
-    """and how far it is named."""
+    cue_value_V2: Tensor
+    """and how far it is named, by all words and by the last."""
     group_start_G: Tensor
     group_parent_G: Tensor
     """Column K of the group's parent."""
@@ -275,7 +275,7 @@ class _Starts:
         own: list[tuple[int, int, int]] = []
         tails: list[tuple[int, Ints]] = []
         hints: list[tuple[bool, bool]] = []
-        hint_M2, cues = np.zeros((count, 2), np.bool_), list[tuple[int, int, float]]()
+        hint_M2, cues = np.zeros((count, 2), np.bool_), list[tuple[int, int, float, float]]()
         past = _Past()
         own_of: dict[int, list[tuple[int, int]]] = {}
         for m, (_, document, start) in enumerate(self._rows):
@@ -296,7 +296,7 @@ class _Starts:
                     hint_M2[m] = found[nodes.tolist().index(start.node)]
                     hints += found
                 ways.append((group, path.relation, float(np.log(path.tails)), path.listed))
-            cues += [(m, relation, value) for relation, value in start.cues]
+            cues += [(m, *cue) for cue in start.cues]
             if id(document) not in own_of:
                 own_of[id(document)] = self._builder.without_own(document)
             own += [(m, node, frequency) for node, frequency in own_of[id(document)]]
@@ -315,9 +315,9 @@ class _Starts:
             "tail_node_Y": torch.from_numpy(np.concatenate([np.zeros(0, np.int64), *(nodes for _, nodes in tails)])),
             "hint_Y2": torch.tensor(hints, dtype=torch.bool).view(-1, 2),
             "hint_M2": torch.from_numpy(hint_M2),
-            "cue_start_V": _longs([m for m, _, _ in cues]),
-            "cue_relation_V": _longs([relation for _, relation, _ in cues]),
-            "cue_value_V": torch.tensor([value for _, _, value in cues], dtype=torch.float64),
+            "cue_start_V": _longs([cue[0] for cue in cues]),
+            "cue_relation_V": _longs([cue[1] for cue in cues]),
+            "cue_value_V2": torch.tensor([cue[2:] for cue in cues], dtype=torch.float64).view(-1, 2),
             "group_start_G": _longs([m for m, _ in groups]),
             "group_parent_G": _longs([parent for _, parent in groups]),
             "member_group_Q": torch.repeat_interleave(_longs([len(relations) for relations in members])),

@@ -7,10 +7,12 @@ A name of a relation is worth the share of its words that stand in the window, r
 
     m(n, t) = Σ_{w ∈ n, w in the window before t} idf(w) / Σ_{w ∈ n} idf(w),    m(r, t) = max over the names n of r,
 
-and nothing below `FLOOR`. A relation's score gains α m + β [m = 1], with others for reverse relations; a tail's score
-gains γ if a word of its kinds (`instance of`) stands in the window, and δ if it is a date with a day: after "born on"
-it is due, and not a year alone. How much all this is heeded depends on the text, so [α β α' β' γ δ] = w + U h_x, all
-learned.
+and nothing below `FLOOR`. What stands right before the mention says more: a(n, t) is the same share for the words at
+the end of n that are the last of the window, if one of them is more than a function word ("in the state of" is nearly
+all of "is in the state of", and nothing of "state"). A relation's score gains α m + β [m = 1] + ζ a, with others for
+reverse relations; a tail's score gains γ if a word of its kinds (`instance of`) stands in the window, and δ if it is a
+date with a day: after "born on" it is due, and not a year alone. How much all this is heeded depends on the text, so
+[α β ζ α' β' ζ' γ δ] = w + U h_x, all learned.
 
 Legend: N relations (not indices: a relation and its reverse share their names), P names, T targets, Y nodes.
 """
@@ -20,6 +22,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
@@ -44,8 +47,19 @@ FULL = 1 - SLACK
 """What counts as all words of a name."""
 DAY_DATE = f"T::{DAY}::"
 MAX_KINDS = 8
-START_WEIGHTS = (2.0, 1.5, 1.0, 0.75, 1.5, 0.0)
-"""Where training starts: α and β of relations, of reverse ones, γ and δ."""
+START_WEIGHTS = (2.0, 1.5, 2.0, 1.0, 0.75, 1.0, 1.5, 0.0)
+"""Where training starts: α, β and ζ of relations, of reverse ones, γ and δ."""
+OF_RELATIONS = 3
+"""Weights of a relation, and as many of its reverse; then those of tails."""
+
+
+@dataclass
+class _Ending:
+    """A place in the tree of names read backwards."""
+
+    longer: dict[str, _Ending] = field(default_factory=dict)
+    covered: dict[int, float] = field(default_factory=dict)
+    """a of the relations that have a name with this ending."""
 
 
 class Cues:
@@ -55,9 +69,12 @@ class Cues:
         self.graph = graph
         self._words_of = words_of
         names: list[tuple[int, frozenset[str]]] = []
+        written: list[tuple[int, tuple[str, ...]]] = []
         for relation in range(1, graph.relation_count // 2):
             said = graph.relation_names(graph.relation_id(2 * relation))
-            distinct = dict.fromkeys(frozenset(word.casefold() for word in words_of(name)) for name in said)
+            cut = dict.fromkeys(tuple(word.casefold() for word in words_of(name)) for name in said)
+            written += [(relation, words) for words in cut if any(map(is_content, words))]
+            distinct = dict.fromkeys(map(frozenset, cut))
             names += [(relation, words) for words in distinct if any(map(is_content, words))]
         times = Counter(word for _, words in names for word in words)
         idf = {
@@ -73,6 +90,7 @@ class Cues:
         self._postings = {word: (np.array(at), np.array(share)) for word, (at, share) in named_by.items()}
         self._relation_P = np.array([relation for relation, _ in names], np.int64)
         self._first = np.flatnonzero(np.diff(self._relation_P, prepend=-1))
+        self._endings = _endings(written, idf)
         self.kind_words = lru_cache(1 << 18)(self._find_kind_words)
 
     def on(self, graph: KnowledgeGraph) -> Cues:
@@ -86,8 +104,8 @@ class Cues:
         return other
 
     def relations(self, window: Sequence[str]) -> Floats:
-        """m(r, t) of all relations, given the words of the window."""
-        found_N = np.zeros(self.graph.relation_count // 2)
+        """m(r, t) and a(r, t) of all relations (N × 2), given the words of the window, the last one first."""
+        found_N2 = np.zeros((self.graph.relation_count // 2, 2))
         share_P = np.zeros(len(self._relation_P))
         for word in sorted(set(window)):
             if word in self._postings:
@@ -95,8 +113,15 @@ class Cues:
                 share_P[at] += share
         if len(share_P):
             best = np.maximum.reduceat(share_P, self._first)
-            found_N[self._relation_P[self._first]] = np.where(best >= FLOOR - SLACK, best, 0.0)
-        return found_N
+            found_N2[self._relation_P[self._first], 0] = np.where(best >= FLOOR - SLACK, best, 0.0)
+        ending: _Ending | None = self._endings
+        for word in window:
+            ending = ending.longer.get(word) if ending is not None else None
+            if ending is None:
+                break
+            for relation, covered in ending.covered.items():
+                found_N2[relation, 1] = max(found_N2[relation, 1], covered)
+        return found_N2
 
     def is_day(self, node: int) -> bool:
         """Whether a node is a date with a day."""
@@ -109,8 +134,21 @@ class Cues:
         return frozenset(word.casefold() for name in names for word in self._words_of(name) if is_content(word))
 
 
+def _endings(written: Sequence[tuple[int, tuple[str, ...]]], idf: dict[str, float]) -> _Ending:
+    """The tree of all names read backwards."""
+    root = _Ending()
+    for relation, words in written:
+        total, share, content, at = math.fsum(idf[word] for word in words), 0.0, False, root
+        for word in reversed(words):
+            share, content = share + idf[word] / total, content or is_content(word)
+            at = at.longer.setdefault(word, _Ending())
+            if content and share >= FLOOR - SLACK:
+                at.covered[relation] = max(at.covered.get(relation, 0.0), share)
+    return root
+
+
 def window(surface: Sequence[str], t: int) -> list[str]:
-    """The words before target t, which is word t + 1, as far as they count."""
+    """The words before target t, which is word t + 1, as far as they count; the last one first."""
     found: list[str] = []
     for place in range(t, max(t - WINDOW, -1), -1):
         if surface[place] in (START, END):
@@ -126,7 +164,7 @@ class TextCues:
         self._cues = cues
         windows = [window(surface, t) for t in range(first, first + count)]
         relations = [cues.relations(words) for words in windows]
-        self.relation_TN = np.stack(relations) if relations else np.zeros((0, cues.graph.relation_count // 2))
+        self.relation_TN2 = np.stack(relations) if relations else np.zeros((0, cues.graph.relation_count // 2, 2))
         self._where: dict[str, Bools] = {}
         for row, words in enumerate(windows):
             for word in words:

@@ -34,7 +34,7 @@ from torch import Tensor, nn
 from kglm.errors import ConfigError
 from kglm.model.annotation import FEATURES, Type
 from kglm.model.chunk import Chunk
-from kglm.model.cues import FULL, START_WEIGHTS
+from kglm.model.cues import FULL, OF_RELATIONS, START_WEIGHTS
 from kglm.model.entities import EntityTable
 from kglm.model.logsums import masked_logsumexp, plus, segment_logsumexp
 from kglm.model.parents import BUCKETS, ParentBias
@@ -279,17 +279,17 @@ class Latent(nn.Module):
         return scores.masked_fill(parent_MK < 0, -math.inf).log_softmax(-1)
 
     def cue_weights(self, h_x_MH: Tensor) -> Tensor:
-        """How much the words before are heeded: [α β α' β' γ δ]."""
+        """How much the words before are heeded: [α β ζ α' β' ζ' γ δ]."""
         return self.cue + h_x_MH @ self.cue_HQ
 
     def _cue_scores(self, weight_MQ: Tensor, chunk: Chunk, row_M: Tensor, like_MR: Tensor) -> Tensor:
         """What the words before the starts add to the scores of relations."""
         row_V = row_M[chunk.cue_start_V]
         used_V = row_V >= 0
-        value_V = chunk.cue_value_V[used_V].to(like_MR.dtype)
-        feature_V2 = torch.stack([value_V, (value_V >= FULL).to(value_V)], -1)
-        weight_V22 = weight_MQ[row_V[used_V], :4].view(-1, 2, 2)
-        both_V2 = (weight_V22 * feature_V2[:, None]).sum(-1)  # of the relation, of its reverse
+        m_V, a_V = chunk.cue_value_V2[used_V].to(like_MR.dtype).T
+        feature_V3 = torch.stack([m_V, (m_V >= FULL).to(m_V), a_V], -1)
+        weight_V23 = weight_MQ[row_V[used_V], : 2 * OF_RELATIONS].view(-1, 2, OF_RELATIONS)
+        both_V2 = (weight_V23 * feature_V3[:, None]).sum(-1)  # of the relation, of its reverse
         none_MN2 = torch.zeros_like(like_MR).view(len(like_MR), -1, 2)
         return none_MN2.index_put((row_V[used_V], chunk.cue_relation_V[used_V]), both_V2).flatten(1)
 
@@ -302,7 +302,7 @@ class Latent(nn.Module):
         query_MD = h_x_MH @ self.tail_HD
         score_Y = (query_MD[start_W[chunk.tail_way_Y]] * self.entity_vectors(chunk.tail_node_Y)).sum(-1)
         if self.config.cues:
-            weight_M2 = self.cue_weights(h_x_MH)[:, 4:]
+            weight_M2 = self.cue_weights(h_x_MH)[:, 2 * OF_RELATIONS :]
             score_Y = score_Y + (weight_M2[start_W[chunk.tail_way_Y]] * chunk.hint_Y2).sum(-1)
         log_z_W = segment_logsumexp(score_Y, chunk.tail_way_Y, len(start_W))
         scored = torch.unique(chunk.tail_way_Y)
