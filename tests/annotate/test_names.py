@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from kglm.annotate.names import MAX_WORDS, NameIndex
+from kglm.annotate.names import MAX_WORDS, NameIndex, _sorted
 from kglm.kg.edits import FactEdit, NewEntity
 from kglm.kg.graph import KnowledgeGraph
 from worlds import make_store
@@ -24,6 +27,10 @@ def store(tmp_path: Path) -> Path:
 def index(path: Path) -> NameIndex:
     with KnowledgeGraph.open(path) as graph:
         return NameIndex.for_graph(graph)
+
+
+def names_of(names: NameIndex) -> list[Sequence[int]]:
+    return [names["Mario",], names["Mario", "Land"], names["Game", "Boy"], names["Boy",]]
 
 
 def ids(path: Path, nodes: object) -> set[str]:
@@ -44,11 +51,29 @@ def test_spans_of_a_text(store: Path) -> None:
     assert found == [(1, 2), (1, 3), (4, 6)]
 
 
+WORDS = st.sampled_from(["a", "b", "of", "A", "", "ü", "\ud800"])
+
+
+@given(st.lists(st.lists(WORDS, min_size=1, max_size=4), max_size=12), st.lists(WORDS, max_size=12))
+def test_all_parts_are_found_at_once(names: list[list[str]], text: list[str]) -> None:
+    split = len(names) // 2
+    first = NameIndex(*_sorted((tuple(words), node) for node, words in enumerate(names[:split])), split)
+    both = first._with(((tuple(words), split + node) for node, words in enumerate(names[split:])), len(names))
+    parts = [(start, end) for start in range(len(text)) for end in range(start + 1, len(text) + 1)]
+    expected = [
+        (start, end, nodes)
+        for start, end in parts
+        if (nodes := [node for node, words in enumerate(names) if words == text[start:end]])
+    ]
+    assert list(both.spans(text)) == expected
+    assert len(both) == len({tuple(words) for words in names})
+
+
 def test_it_is_kept_beside_the_graph_and_read_again(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = index(store)
     monkeypatch.setattr("kglm.annotate.names._cut", lambda graph, nodes, words_of: iter(()) if not nodes else None)
     again = index(store)
-    assert again._nodes == first._nodes
+    assert names_of(again) == names_of(first)
 
 
 def test_entities_that_came_later_are_in_it(store: Path) -> None:
@@ -78,13 +103,13 @@ def test_where_nothing_can_be_written_it_is_made_each_time(store: Path) -> None:
 
 
 def test_an_index_of_another_graph_or_a_damaged_one_is_made_again(store: Path, tmp_path: Path) -> None:
-    expected = index(store)._nodes
-    [nodes] = Path(f"{store}.names").glob("*/nodes.npy")
+    expected = names_of(index(store))
+    [nodes] = Path(f"{store}.names").glob("*/node_X.npy")
     np.save(nodes, np.zeros(1, np.int32))
-    assert index(store)._nodes == expected
-    [keys] = Path(f"{store}.names").glob("*/keys.npy")
-    keys.write_bytes(b"rubbish")
-    assert index(store)._nodes == expected
+    assert names_of(index(store)) == expected
+    [hashes] = Path(f"{store}.names").glob("*/hash_K.npy")
+    hashes.write_bytes(b"rubbish")
+    assert names_of(index(store)) == expected
     other = make_store(tmp_path / "other", FACTS, {"Q1": ("Luigi",)})
     Path(f"{store}.names").rename(f"{other}.names")
     assert ids(other, index(other)["Luigi",]) == {"Q1"}

@@ -308,3 +308,27 @@ def test_every_literal_of_the_real_graph_is_understood(shared_data: Path) -> Non
     canonical = {canonical_literal(id) for id in ids}
     assert {canonical_literal(id) for id in canonical} == canonical
     assert 0.99 * len(ids) < len(canonical) <= len(ids)
+
+
+DATE_WORDS = ["April", "21", "1989", ",", "the", "of", "21st", "1950s", "century", "20th", "B.C.", "44", "and", "May"]
+QUANTITY_WORDS = ["27", "27.05", "km", "kilometres", "two", "million", "1,200", "-", "$", "per", "hour", "minus"]
+
+
+@given(st.lists(st.sampled_from([*DATE_WORDS, *QUANTITY_WORDS]), min_size=1, max_size=9), st.integers(0, 8))
+def test_at_finds_what_find_finds_in_every_part(words: list[str], start: int) -> None:
+    index = LiteralIndex({"Q828224": ("kilometre",), "Q7727": ("minute",)}.get)  # type: ignore[arg-type]
+    for id in (
+        "T::11::+1989-04-21T00:00:00Z",
+        "T::8::+1950-00-00T00:00:00Z",
+        "T::7::+2000-00-00T00:00:00Z",
+        "T::9::-0044-00-00T00:00:00Z",
+        "V::27.0500::http://www.wikidata.org/entity/Q828224",
+        "V::2000000.0000::1",
+        "V::2.0000::1",
+        "V::-27.0000::1",
+        "V::1200.0000::1",
+    ):
+        index.add(id)
+    start = min(start, len(words) - 1)
+    parts = [(end, id) for end in range(len(words), start, -1) for id in index.find(" ".join(words[start:end]))]
+    assert list(index.at(words, start, len(words))) == [part for part in parts if part[0] <= start + 8]

@@ -2,15 +2,17 @@
 
 A mention is the longest name that stands in the text, and begins with a capital letter or digit. Its candidates are all
 entities of that name. What speaks for one is a sum of features: how much the graph and the training texts say of it,
-whether it is the name itself or an alias, whether its relations and neighbours have words of the text, whether it has a
-fact with another mention's candidate. The weights are those of a conditional logit, fitted on links that people made
-(`benchmarks/linker.py`), so that the scores are probabilities.
+whether it is the name itself or an alias, how often links say the name of it, whether a link of this text does, whether
+its relations and neighbours have words of the text, whether it has a fact with another mention's candidate. The weights
+are those of a conditional logit, fitted on links that people made (`benchmarks/linker.py`), so that the scores are
+probabilities.
 
 Legend: N candidates of one mention, F features.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -18,21 +20,33 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kglm.annotate.names import NameIndex
+from kglm.annotate.anchors import Anchors
+from kglm.annotate.names import NameIndex, hash_name
 from kglm.kg.arrays import is_fact
 from kglm.kg.graph import KnowledgeGraph
 from kglm.text.function_words import is_content
 from kglm.text.tokenizer import tokenizer
 
 Floats = npt.NDArray[np.float64]
-FEATURES = ("facts", "label", "introductions", "related words", "neighbour words", "facts with others")
-WEIGHTS = (0.3, 1.6, 1.0, 0.5, 0.6, 1.5)
+FEATURES = (
+    "facts",
+    "label",
+    "introductions",
+    "links",
+    "link of this text",
+    "related words",
+    "neighbour words",
+    "facts with others",
+)
+WEIGHTS = (0.3, 1.6, 1.0, 1.0, 4.0, 0.5, 0.6, 1.5)
 """By feature, as fitted."""
 MAX_CANDIDATES = 30
 NEIGHBOURS = 60
 """Tails of a candidate whose names are compared with the text."""
 CONTEXT = 40
-"""Words to either side of a mention that are its context."""
+"""Words to either side of a mention that are its context, and in which other mentions count."""
+HUB = 4_000
+"""Of whoever has more facts it is not asked with whom."""
 
 
 class Candidate(NamedTuple):
@@ -59,6 +73,20 @@ class Linked(NamedTuple):
         return self.candidates[0].node
 
 
+class _About(NamedTuple):
+    """What there is to know of a candidate, whatever the text."""
+
+    facts: float
+    label: int | None
+    """H of its label."""
+    introductions: float
+    said: frozenset[str]
+    """Words of its relations."""
+    neighbours: frozenset[str]
+    """Words of the names of its tails."""
+    tails: frozenset[int]
+
+
 class Linker:
     """Links the names of a text, for one graph."""
 
@@ -68,32 +96,50 @@ class Linker:
         names: NameIndex | None = None,
         introductions: Mapping[int, int] | None = None,
         weights: Sequence[float] = WEIGHTS,
+        anchors: Anchors | None = None,
     ) -> None:
         self.graph = graph
         self.names = NameIndex.for_graph(graph) if names is None else names
+        self._anchors = anchors or Anchors()
         self._introductions = introductions or {}
         self._weight_F = np.array(weights)
         self._relation_words = lru_cache(None)(self._words_of_relation)
+        self._about = lru_cache(1 << 15)(self._read_about)
 
     def link(self, words: Sequence[str], known: Sequence[tuple[int, int, int]] = ()) -> list[Linked]:
         """All mentions, in order; what is `known`, (start, end, node), is kept and helps to decide the rest."""
-        found = [Linked.certain(*span) for span in known]
-        spans = [*((start, end, [node]) for start, end, node in known), *self.mentions(words, known)]
-        others = {place: set(nodes) for place, (_, _, nodes) in enumerate(spans)}
-        for place in range(len(known), len(spans)):
-            start, end, nodes = spans[place]
-            near = set[int]().union(*(each for other, each in others.items() if other != place))
-            p_N = self.probabilities(words, start, end, nodes, near)
+        spans = sorted([*((start, end, [node]) for start, end, node in known), *self.mentions(words, known)])
+        kept = {(start, end) for start, end, _ in known}
+        starts = [start for start, _, _ in spans]
+        own = self._own_names(words, known)
+        found = []
+        for place, (start, end, nodes) in enumerate(spans):
+            if (start, end) in kept:
+                found.append(Linked.certain(start, end, nodes[0]))
+                continue
+            around = range(bisect_left(starts, start - CONTEXT), bisect_right(starts, end + CONTEXT))
+            near = set[int]().union(*(spans[other][2] for other in around if other != place))
+            p_N = self.probabilities(words, start, end, nodes, near, own)
             order = np.argsort(-p_N, kind="stable")
-            candidates = tuple(Candidate(nodes[n], float(p_N[n])) for n in order.tolist())
-            found.append(Linked(start, end, candidates))
-        return sorted(found)
+            found.append(Linked(start, end, tuple(Candidate(nodes[n], float(p_N[n])) for n in order.tolist())))
+        return found
+
+    @staticmethod
+    def _own_names(words: Sequence[str], known: Sequence[tuple[int, int, int]]) -> dict[int, int]:
+        """Whom the links of a text call by a name, given as H; the last one counts."""
+        return {hash_name(words[start:end]): node for start, end, node in known}
 
     def probabilities(
-        self, words: Sequence[str], start: int, end: int, nodes: Sequence[int], near: Collection[int] = ()
+        self,
+        words: Sequence[str],
+        start: int,
+        end: int,
+        nodes: Sequence[int],
+        near: Collection[int] = (),
+        own: Mapping[int, int] | None = None,
     ) -> Floats:
         """How probable each of these entities is to be the one that words [start, end) name."""
-        score_N = self.features(words, start, end, nodes, set(near)) @ self._weight_F
+        score_N = self.features(words, start, end, nodes, set(near), own) @ self._weight_F
         p_N = np.exp(score_N - score_N.max())
         return np.asarray(p_N / p_N.sum())
 
@@ -107,40 +153,66 @@ class Linker:
         spans = [span for span in self.names.spans(words) if _is_name(words[span[0] : span[1]])]
         spans.sort(key=lambda span: (span[0] - span[1], span[0]))
         found = []
-        for start, end, _ in spans:
+        for start, end, nodes in spans:
             if not taken[start:end].any():
                 taken[start:end] = True
-                found.append((start, end, self.candidates(words[start:end])))
+                found.append((start, end, self._most_known(nodes)))
         return sorted(found)
 
     def candidates(self, name: Sequence[str]) -> list[int]:
         """The entities of a name; if there are hundreds, those with the most facts."""
-        nodes = self.names[name]
+        return self._most_known(self.names[name])
+
+    def _most_known(self, nodes: Sequence[int]) -> list[int]:
         if len(nodes) <= MAX_CANDIDATES:
             return list(nodes)
-        degree = self._degrees(nodes)
+        degree = np.diff(self.graph.edges_of(np.array(nodes, np.int64)).offsets)
         return [nodes[n] for n in np.argsort(-degree, kind="stable")[:MAX_CANDIDATES].tolist()]
 
-    def _degrees(self, nodes: Sequence[int]) -> Floats:
-        return np.diff(self.graph.edges_of(np.array(nodes, np.int64)).offsets).astype(np.float64)
-
-    def features(self, words: Sequence[str], start: int, end: int, nodes: Sequence[int], near: set[int]) -> Floats:
-        """What speaks for each candidate (N × F); `near` are the candidates of the other mentions."""
-        name = " ".join(words[start:end])
+    def features(
+        self,
+        words: Sequence[str],
+        start: int,
+        end: int,
+        nodes: Sequence[int],
+        near: set[int],
+        own: Mapping[int, int] | None = None,
+    ) -> Floats:
+        """What speaks for each candidate (N × F); `near` are the candidates of the other mentions, `own` whom the
+        links of this text call by which name."""
+        name = hash_name(words[start:end])
         around = [*words[max(start - CONTEXT, 0) : start], *words[end : end + CONTEXT]]
         context = {word.casefold() for word in around if is_content(word)}
-        result = np.zeros((len(nodes), len(FEATURES)))
-        result[:, 0] = np.log1p(self._degrees(nodes))
-        for n, node in enumerate(nodes):
-            relation, tail = self.graph.edges(node)
-            label = self.graph.names(node)[:1]
-            result[n, 1] = bool(label) and " ".join(tokenizer().words(label[0])) == name
-            result[n, 2] = np.log1p(self._introductions.get(node, 0))
-            said = set[str]().union(*(self._relation_words(r) for r in np.unique(relation).tolist()))
-            result[n, 3] = np.log1p(len(said & context))
-            result[n, 4] = np.log1p(len(self._neighbour_words(relation, tail) & context))
-            result[n, 5] = np.log1p(len(near & set(tail.tolist()) - {node}))
-        return result
+        linked = None if own is None else own.get(name)
+        rows = []
+        for node in nodes:
+            about = self._about(node)
+            rows.append(
+                (
+                    about.facts,
+                    about.label == name,
+                    about.introductions,
+                    self._anchors.log_share(name, node),
+                    linked == node,
+                    np.log1p(len(about.said & context)),
+                    np.log1p(len(about.neighbours & context)),
+                    np.log1p(len(near & about.tails)),
+                )
+            )
+        return np.array(rows, np.float64).reshape(len(nodes), len(FEATURES))
+
+    def _read_about(self, node: int) -> _About:
+        relation, tail = self.graph.edges(node)
+        label = self.graph.names(node)[:1]
+        said = set[str]().union(*(self._relation_words(r) for r in np.unique(relation).tolist()))
+        return _About(
+            float(np.log1p(len(tail))),
+            hash_name(tokenizer().words(label[0])) if label else None,
+            float(np.log1p(self._introductions.get(node, 0))),
+            frozenset(said),
+            self._neighbour_words(relation, tail),
+            frozenset(tail.tolist()) - {node} if len(tail) <= HUB else frozenset(),
+        )
 
     def _words_of_relation(self, index: int) -> frozenset[str]:
         """Words of the name of a relation that leads away from an entity; a reverse one says nothing of it."""
@@ -149,10 +221,10 @@ class Linker:
         label = self.graph.relation_label(index)
         return frozenset(word.casefold() for word in tokenizer().words(label) if is_content(word))
 
-    def _neighbour_words(self, relation: npt.NDArray[np.integer], tail: npt.NDArray[np.integer]) -> set[str]:
+    def _neighbour_words(self, relation: npt.NDArray[np.integer], tail: npt.NDArray[np.integer]) -> frozenset[str]:
         forward = tail[is_fact(relation)][:NEIGHBOURS]
         names = (name for node in forward.tolist() for name in self.graph.names(node)[:1])
-        return {word.casefold() for name in names for word in name.split() if is_content(word)}
+        return frozenset(word.casefold() for name in names for word in name.split() if is_content(word))
 
 
 def _is_name(words: Sequence[str]) -> bool:

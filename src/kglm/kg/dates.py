@@ -126,18 +126,18 @@ def render_date(date: Date, locale: str = "en") -> list[str]:
 
 
 def parse_date(text: str, locale: str = "en") -> list[DateKey]:
-    """What dates a text can mean, the most specific first; nothing when it is no date as a whole.
-
-    Blanks around punctuation do not matter, so tokens joined with blanks are read as well.
-    """
+    """What dates a text as a whole, also one of tokens joined with blanks, can mean; the most specific first."""
     return _readings(text, locale)[0]
 
 
-def read_date(text: str, locale: str = "en") -> Date | None:
-    """The one date that a person wrote, None when it is none or lacks the year.
+@lru_cache(maxsize=16)
+def date_words(locale: str = "en") -> frozenset[str]:
+    """The case-folded words that a date can have beside numbers and signs."""
+    return frozenset([*_tables(locale).words, *_ORDINAL_WORDS, "the", "of", "century", "millennium", "bc", "bce"])
 
-    A date that cannot be ("2013-13-45") or can be two ("4/7/1957") is a LiteralError.
-    """
+
+def read_date(text: str, locale: str = "en") -> Date | None:
+    """The one date that a person wrote, None when it is none; LiteralError if it cannot be, or can be two (4/7/57)."""
     keys, errors = _readings(text, locale)
     if not keys and errors:
         raise LiteralError(errors[0].what, place=repr(text), remedy=errors[0].remedy)

@@ -12,9 +12,11 @@ from decimal import Decimal
 from typing import Literal
 
 from kglm.errors import LiteralError
-from kglm.kg.dates import Date, DateKey, date_keys, parse_date, read_date, render_date
-from kglm.kg.quantities import Quantity, normal_unit, parse_quantity, render_quantity, unit_spellings
+from kglm.kg.dates import Date, DateKey, date_keys, date_words, parse_date, read_date, render_date
+from kglm.kg.quantities import Quantity, begins_quantity, normal_unit, parse_quantity, render_quantity, unit_spellings
 
+LONGEST = 8
+"""Words of a text that are looked at as one literal."""
 UnitNames = Callable[[str], Sequence[str]]
 """From the id of a unit's item to its names, label first."""
 
@@ -123,6 +125,38 @@ class LiteralIndex:
                     if not said or normal_unit(said) in self._spellings(unit):
                         found.add(id)
         return sorted(found, key=self._places.__getitem__)
+
+    def at(self, words: Sequence[str], start: int, limit: int) -> Iterator[tuple[int, str]]:
+        """(end, id) of what is said by words [start, end) of a text, end ≤ limit; the longest first.
+
+        The same as `find` of every part, without looking at parts that can be none.
+        """
+        limit = min(limit, start + LONGEST)
+        ends = set(self._date_ends(words, start, limit)) | set(self._quantity_ends(words, start, limit))
+        for end in sorted(ends, reverse=True):
+            for id in self.find(" ".join(words[start:end])):
+                yield end, id
+
+    def _date_ends(self, words: Sequence[str], start: int, limit: int) -> Iterator[int]:
+        """Where a date may end that begins at a word: as far as there are numbers, signs and words of dates."""
+        known = date_words(self._locale)
+        digits = False
+        for place in range(start, limit) if self._dates else ():
+            word = words[place].casefold()
+            number = any(map(str.isdigit, word))
+            if not (number or word in known or not word.isalnum()):
+                return
+            digits = digits or number or word in ("century", "millennium")
+            if digits and word[-1:].isalnum():
+                yield place + 1
+
+    def _quantity_ends(self, words: Sequence[str], start: int, limit: int) -> Iterator[int]:
+        """Where a quantity may end: anywhere after a number that one of these has."""
+        if not self._amounts or not begins_quantity(words[start]):
+            return
+        numbers = (" ".join(words[start:end]) for end in range(start + 1, min(start + 4, limit) + 1))
+        if any(amount in self._amounts for text in numbers for amount, _ in parse_quantity(text, self._locale)):
+            yield from (end for end in range(start + 1, limit + 1))
 
     def _spellings(self, unit: str) -> frozenset[str]:
         return unit_spellings(_names(unit, self._unit_names), self._locale)

@@ -128,12 +128,18 @@ def parse_quantity(text: str, locale: str = "en") -> list[tuple[Decimal, str]]:
     return list(found)
 
 
+def begins_quantity(word: str) -> bool:
+    """Whether a quantity can begin with this word: a number, in digits or not, or a sign."""
+    return any(char.isdigit() for char in word) or word.casefold() in _FIRST or not word.isalnum()
+
+
 # Numbers
 
 _LONGEST = 160  # characters of the longest text that can be a quantity
 _TO_TWENTY = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
 sixteen seventeen eighteen nineteen twenty"""
 _WORDS = _TO_TWENTY.split()
+_FIRST = frozenset([*_WORDS, "minus"])
 _SCALES = {"trillion": Decimal(10**12), "billion": Decimal(10**9), "million": Decimal(10**6)}
 _START = re.compile(rf"[^0-9]{{0,14}}[0-9]|(?:minus )?(?:{'|'.join(_WORDS)})", re.IGNORECASE)
 _NOISE = re.compile(r"[^0-9.]")

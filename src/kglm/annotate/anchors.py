@@ -1,0 +1,75 @@
+"""How often people mean whom by a name: counts of links in articles, by their texts."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from kglm.annotate.names import hash_name
+from kglm.errors import DataError
+from kglm.files import read_json, write_json
+from kglm.kg.graph import KnowledgeGraph
+
+FORMAT = 1
+UNSEEN = 0.5
+"""Links that each entity is given to begin with."""
+
+
+class Anchors:
+    """Counts of (name, entity). What was never linked says nothing."""
+
+    def __init__(self) -> None:
+        self._of: dict[int, Counter[int]] = {}
+        self._text: dict[int, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+    def add(self, words: Sequence[str], node: int) -> None:
+        """A link with this text led to the entity."""
+        name = hash_name(words)
+        self._of.setdefault(name, Counter())[node] += 1
+        self._text.setdefault(name, " ".join(words))
+
+    def log_share(self, name: int, node: int) -> float:
+        """log of the share of a name's links (given as H) that lead to the entity, against an even share."""
+        counts = self._of.get(name)
+        if not counts:
+            return 0.0
+        return math.log((counts[node] + UNSEEN) / (counts.total() + UNSEEN * (len(counts) + 1)))
+
+    @classmethod
+    def count(cls, texts: Iterable[tuple[Sequence[str], Sequence[tuple[int, int, int]]]]) -> Anchors:
+        """Of texts with their links (start, end, node)."""
+        anchors = cls()
+        for words, links in texts:
+            for start, end, node in links:
+                anchors.add(words[start:end], node)
+        return anchors
+
+    def save(self, path: Path, graph: KnowledgeGraph) -> None:
+        """As JSON: {"format": 1, "links": {"Obama": {"Q76": 3}}}."""
+        links = {
+            self._text[name]: {graph.id(node): times for node, times in sorted(counts.items())}
+            for name, counts in self._of.items()
+        }
+        write_json(path, {"format": FORMAT, "links": dict(sorted(links.items()))})
+
+    @classmethod
+    def load(cls, path: Path, graph: KnowledgeGraph) -> Anchors:
+        """From JSON; entities that the graph does not have are left out."""
+        record = read_json(path)
+        if not isinstance(record, dict) or record.get("format") != FORMAT:
+            raise DataError(
+                "is no table of link texts", place=path, remedy="make one with: kglm annotate --save-anchors"
+            )
+        anchors = cls()
+        for text, counts in record["links"].items():
+            words = text.split(" ")
+            known = {node: times for id, times in counts.items() if (node := graph.find(id)) is not None}
+            if known:
+                name = hash_name(words)
+                anchors._of[name], anchors._text[name] = Counter(known), text
+        return anchors
