@@ -14,6 +14,9 @@ from typing import TypeVar
 
 from kglm.errors import KglmError
 
+MAX_DEATHS = 3
+"""So often workers may be killed before anything more is finished."""
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -27,26 +30,51 @@ def ordered_map(function: Callable[[Item], Result], items: Iterable[Item], *, wo
     """`map(function, items)` over `workers` processes; with one, in this process.
 
     At most two items a worker are in flight, so a slow consumer bounds the memory. `function` must be
-    importable by name: workers are started afresh, not forked.
+    importable by name: workers are started afresh, not forked. If one is killed, all are started again and what was
+    not finished is done again; an item that kills its worker each time ends the work.
     """
     if workers <= 1:
         yield from map(function, items)
         return
+    waiting: deque[Item] = deque()  # handed over and not finished, in order
+    source = iter(items)
+    deaths = 0
+    while True:
+        try:
+            for result in _pooled(function, source, waiting, workers):
+                deaths = 0
+                yield result
+            return
+        except BrokenProcessPool as error:
+            deaths += 1
+            if deaths >= MAX_DEATHS:
+                raise KglmError(
+                    f"a worker process was killed, {deaths} times at the same place (out of memory?)",
+                    remedy="run the command again, with fewer --workers",
+                ) from error
+
+
+def _pooled(
+    function: Callable[[Item], Result], source: Iterator[Item], waiting: deque[Item], workers: int
+) -> Iterator[Result]:
+    """Results by one pool of processes, first of what is waiting. What leaves `waiting` was yielded."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context, initializer=_leave_with_parent) as pool:
-        pending: deque[Future[Result]] = deque()
+        pending: deque[Future[Result]] = deque(pool.submit(function, item) for item in waiting)
         try:
-            for item in items:
-                pending.append(pool.submit(function, item))
-                if len(pending) >= 2 * workers:
-                    yield pending.popleft().result()
-            while pending:
-                yield pending.popleft().result()
-        except BrokenProcessPool as error:
-            raise KglmError(
-                "a worker process was killed (out of memory?)",
-                remedy="run the command again, with fewer --workers",
-            ) from error
+            while True:
+                while len(pending) < 2 * workers:
+                    try:
+                        item = next(source)
+                    except StopIteration:
+                        break
+                    waiting.append(item)
+                    pending.append(pool.submit(function, item))
+                if not pending:
+                    return
+                result = pending.popleft().result()
+                waiting.popleft()
+                yield result
         finally:
             for future in pending:
                 future.cancel()

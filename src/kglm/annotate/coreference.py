@@ -77,9 +77,11 @@ class _Known:
 class GraphResolver:
     """The built-in resolver, for one graph."""
 
-    def __init__(self, graph: KnowledgeGraph, config: CoreferenceConfig | None = None) -> None:
+    def __init__(
+        self, graph: KnowledgeGraph, config: CoreferenceConfig | None = None, traits: TraitReader | None = None
+    ) -> None:
         self._graph = graph
-        self._traits = TraitReader(graph)
+        self._traits = traits or TraitReader(graph)
         self._config = config or CoreferenceConfig()
 
     def resolve(self, tokens: Sequence[str], found: Sequence[Found], subject: int | None = None) -> list[Found]:

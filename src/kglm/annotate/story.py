@@ -74,16 +74,19 @@ def settle(tokens: Sequence[str], found: Iterable[Found]) -> list[Found]:
     holds the end of a sentence.
     """
     kept: list[Found] = []
+    at: dict[int, int] = {}  # for each word that is taken, by whom
     for each in sorted(found, key=lambda each: (-STRENGTH[each.source], each.start - each.end, each.start)):
         start, end = max(each.start, 0), min(each.end, len(tokens))
         if start >= end or START in tokens[start:end] or END in tokens[start:end]:
             continue
-        over = [place for place, other in enumerate(kept) if start < other.end and other.start < end]
+        over = {at[place] for place in range(start, end) if place in at}
         if not over:
+            at |= dict.fromkeys(range(start, end), len(kept))
             kept.append(each._replace(start=start, end=end))
-        elif len(over) == 1 and kept[over[0]].node == each.node:
-            other = kept[over[0]]
-            kept[over[0]] = other._replace(start=min(start, other.start), end=max(end, other.end))
+        elif len(over) == 1 and kept[which := over.pop()].node == each.node:
+            other = kept[which]
+            kept[which] = other._replace(start=min(start, other.start), end=max(end, other.end))
+            at |= dict.fromkeys(range(start, end), which)
     kept.sort()
     joined: list[Found] = []
     for each in kept:  # a determiner and a name, marked by different sources

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 _ENGLISH = """
 a an the this that these those such same other another each every either neither both all any some no none few many
 much more most less least several own one ones
@@ -19,6 +21,7 @@ first last next once twice
 FUNCTION_WORDS = frozenset(_ENGLISH.split())
 
 
+@lru_cache(1 << 16)
 def is_content(word: str) -> bool:
     """Whether a word says something: it has a letter or digit and is no function word."""
     return any(char.isalnum() for char in word) and word.casefold() not in FUNCTION_WORDS

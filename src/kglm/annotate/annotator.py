@@ -1,0 +1,118 @@
+"""One article to one linked document: links, linker, coreference, story.
+
+annotator = Annotator.open("world.kg")
+document = annotator.annotate(article)
+
+Each step marks what the ones before have left: an article's links, then names that the linker is sure of, then words
+that stand for whoever was named, then what facts lead to. Mentions that a text came with are kept as they are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kglm.annotate.anchors import Anchors
+from kglm.annotate.coreference import CoreferenceConfig, GraphResolver, Resolver
+from kglm.annotate.detection import NameDetector
+from kglm.annotate.linker import Linker
+from kglm.annotate.links import LinkResolver
+from kglm.annotate.matcher import Matcher
+from kglm.annotate.names import NameIndex
+from kglm.annotate.story import Found, Story, StoryConfig, settle
+from kglm.annotate.traits import TraitReader
+from kglm.errors import ConfigError
+from kglm.kg.graph import KnowledgeGraph
+from kglm.kg.ids import NEW
+from kglm.kg.literals import is_literal
+from kglm.text.article import Article
+from kglm.text.document import Document, Mention
+
+
+@dataclass(frozen=True)
+class AnnotateConfig:
+    """What is marked in a text."""
+
+    linker: bool = True
+    """Look for names that no link marks."""
+    min_p: float = 0.7
+    """How sure the linker must be of an entity."""
+    coreference: bool = True
+    """Look for pronouns, kinds and parts of names that stand for whoever was named."""
+    story: StoryConfig = field(default_factory=StoryConfig)
+    resolver: CoreferenceConfig = field(default_factory=CoreferenceConfig)
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.min_p <= 1:
+            raise ConfigError(f"min_p = {self.min_p}", remedy="give 0 to 1")
+
+
+class Annotator:
+    """Annotates articles with one graph."""
+
+    def __init__(
+        self,
+        graph: KnowledgeGraph,
+        config: AnnotateConfig | None = None,
+        *,
+        anchors: Anchors | None = None,
+        resolver: Resolver | None = None,
+    ) -> None:
+        self.graph = graph
+        self.config = config = config or AnnotateConfig()
+        self.names = NameIndex.for_graph(graph)
+        self._links = LinkResolver(graph, self.names)
+        traits = TraitReader(graph)
+        self._detector: NameDetector | None = None
+        if config.linker:
+            self._detector = NameDetector(Linker(graph, self.names, anchors=anchors), traits, min_p=config.min_p)
+        self._resolver = resolver
+        if resolver is None and config.coreference:
+            self._resolver = GraphResolver(graph, config.resolver, traits)
+        self._story = Story(Matcher(graph, self.names), config.story)
+        self.counts: Counter[str] = Counter()
+        """What was found so far, and what was not."""
+
+    @classmethod
+    def open(cls, kg: str | Path, config: AnnotateConfig | None = None, *, anchors: Path | None = None) -> Annotator:
+        """With a graph file, and a table of link texts if there is one."""
+        graph = KnowledgeGraph.open(kg)
+        return cls(graph, config, anchors=None if anchors is None else Anchors.load(anchors, graph))
+
+    def annotate(self, article: Article) -> Document:
+        """The article with all its mentions."""
+        tokens = article.tokens
+        given, strangers = self._given(article)
+        found = settle(tokens, [*given, *self._links.resolve(article, self.counts)])
+        subject = self._links.entity(article.title)
+        if self._detector is not None:
+            found = settle(tokens, [*found, *self._detector.find(tokens, found)])
+        if self._resolver is not None:
+            found = settle(tokens, [*found, *self._resolver.resolve(tokens, found, subject)])
+        mentions = self._story.tell(tokens, found, subject)
+        kept = _without(mentions, strangers)
+        for mention in kept:
+            self.counts[f"source {mention.source}"] += 1
+        return Document(article.title, tokens, kept)
+
+    def _given(self, article: Article) -> tuple[list[Found], list[Mention]]:
+        """Mentions that the text came with, and those of entities that the graph does not have."""
+        found, strangers = [], []
+        for mention in article.mentions:
+            node = self.graph.find(mention.id)
+            if node is not None:
+                found.append(Found(mention.start, mention.end, node, mention.source))
+            elif not is_literal(mention.id):
+                strangers.append(Mention(mention.start, mention.end, mention.id, mention.source, (NEW,), (mention.id,)))
+        self.counts["given mentions of strangers"] += len(strangers)
+        return found, strangers
+
+
+def _without(mentions: list[Mention], strangers: list[Mention]) -> list[Mention]:
+    """All mentions in order; those of strangers stand, and what is found over them goes."""
+    if not strangers:
+        return mentions
+    taken = {place for each in strangers for place in range(each.start, each.end)}
+    kept = [each for each in mentions if taken.isdisjoint(range(each.start, each.end))]
+    return sorted([*kept, *strangers], key=lambda each: each.start)

@@ -1,0 +1,42 @@
+"""Links of an article to entities: by title and redirects, by id, or by a name that only one entity has."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import lru_cache
+
+from kglm.annotate.names import NameIndex
+from kglm.annotate.story import Found
+from kglm.kg.graph import KnowledgeGraph
+from kglm.kg.ids import is_item_id
+from kglm.text.article import Article
+from kglm.text.tokenizer import tokenizer
+
+
+class LinkResolver:
+    """From link targets to nodes, for one graph."""
+
+    def __init__(self, graph: KnowledgeGraph, names: NameIndex) -> None:
+        self._graph = graph
+        self._names = names
+        self.entity = lru_cache(1 << 17)(self._find)
+
+    def _find(self, target: str) -> int | None:
+        """The entity of a title; without one, whoever alone has it as a name, or has it as an id."""
+        id = self._graph.store.by_title(target)
+        if id is not None:
+            return self._graph.find(id)
+        if is_item_id(target) and (node := self._graph.find(target)) is not None:
+            return node
+        namesakes = self._names[tokenizer().words(target.replace("_", " "))]
+        return namesakes[0] if len(namesakes) == 1 else None
+
+    def resolve(self, article: Article, counts: Counter[str]) -> list[Found]:
+        """The links that lead to an entity; how many do and do not is counted."""
+        found = []
+        for link in article.links:
+            node = self.entity(link.target)
+            counts["links" if node is not None else "links to nobody"] += 1
+            if node is not None:
+                found.append(Found(link.start, link.end, node, "WIKI"))
+        return found
