@@ -51,6 +51,9 @@ def linear_logsumexp(
     index = torch.zeros(0, dtype=torch.int64, device=h_SH.device)
     row_O, column_O, amount_O = changes or (index, index, none)
     bias_V = weight_VH.new_zeros(len(weight_VH)) if bias_V is None else bias_V
+    if not torch.is_grad_enabled():  # nothing is kept for a gradient, which would cost twice the scores
+        blocks = _blocks(h_SH, weight_VH, bias_V, row_O, column_O, amount_O)
+        return torch.cat([(block.exp_SV.sum(-1).log() + block.highest_S1[:, 0]) for block in blocks])
     apply: Callable[..., Tensor] = _LinearLogSumExp.apply
     return apply(h_SH, weight_VH, bias_V, row_O, column_O, amount_O, uneven)
 
