@@ -1,45 +1,79 @@
-"""Fit the weights of the linker on links that people made, and measure it on others against the plain prior.
+"""Fit the weights of the linker on links that people made, and measure it on others, with the links hidden.
 
-python benchmarks/linker.py --kg world.kg --train linked.jsonl.gz:50 --test linked.jsonl.gz:-10:
+python benchmarks/linker.py --kg world.kg --train linked.jsonl.gz --test dump.xml.bz2 [--words linked2.jsonl.gz]
 
-Only mentions whose source is an article link (WIKI) count, whose words are a name of the entity in the graph, and that
-have a namesake. The prior takes the namesake with the most facts.
+Training: mentions of linked documents whose source is an article link (WIKI), whose words are a name of the entity in
+the graph, and that have a namesake. Test: links of articles that lead to an entity of the graph; the linker sees the
+words and none of the links. The prior takes the namesake with the most facts. `--words` are documents whose mentions
+are counted as link texts (anchors) for the linker.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from ablation import documents
+from kglm.annotate.anchors import Anchors
 from kglm.annotate.linker import FEATURES, WEIGHTS, Linker
+from kglm.annotate.links import LinkResolver
 from kglm.kg.graph import KnowledgeGraph
-from kglm.model.entities import count_introductions
+from kglm.text.articles import read_articles
 from kglm.text.document import Document
 
 Example = tuple[np.ndarray, int]
+Text = tuple[Sequence[str], list[tuple[int, int, int]]]
+"""Words and the links among them: start, end, node."""
+AROUND = 60
 
 
-def examples(linker: Linker, found: list[Document]) -> Iterator[Example]:
-    """The features of the candidates of each link, and which of them is right."""
+def linked_texts(graph: KnowledgeGraph, found: list[Document], sources: tuple[str, ...] = ("WIKI",)) -> Iterator[Text]:
     for document in found:
-        words = document.tokens
-        nodes = {id(mention): linker.graph.find(mention.id) for mention in document.mentions}
-        for mention in document.mentions:
-            node = nodes[id(mention)]
-            candidates = linker.candidates(words[mention.start : mention.end])
-            if mention.source != "WIKI" or node not in candidates or len(candidates) < 2:
-                continue
-            near = set[int]()
-            for start, end, others in linker.mentions(words[max(mention.start - 60, 0) : mention.end + 60]):
-                at = max(mention.start - 60, 0)
-                if end + at <= mention.start or start + at >= mention.end:
-                    near.update(others)
-            yield linker.features(words, mention.start, mention.end, candidates, near), candidates.index(node)
+        links = [
+            (mention.start, mention.end, node)
+            for mention in document.mentions
+            if mention.source in sources and (node := graph.find(mention.id)) is not None and mention.id[0] == "Q"
+        ]
+        yield document.tokens, links
+
+
+def article_texts(graph: KnowledgeGraph, linker: Linker, path: Path) -> Iterator[Text]:
+    resolver = LinkResolver(graph, linker.names)
+    for article in read_articles(path):
+        found = ((link.start, link.end, resolver.entity(link.target)) for link in article.links)
+        yield article.tokens, [(start, end, node) for start, end, node in found if node is not None]
+
+
+def example(
+    linker: Linker, words: Sequence[str], start: int, end: int, others: dict[int, int]
+) -> tuple[list[int], np.ndarray]:
+    """The candidates of a name, and their features."""
+    candidates = linker.candidates(words[start:end])
+    near = set[int]()
+    at = max(start - AROUND, 0)
+    for a, b, nodes in linker.mentions(words[at : end + AROUND]):
+        if b + at <= start or a + at >= end:
+            near.update(nodes)
+    return candidates, linker.features(words, start, end, candidates, near, others)
+
+
+def training_examples(linker: Linker, texts: Iterator[Text], rng: np.random.Generator) -> Iterator[Example]:
+    """Of every link; half of the other links of its text are known to the linker, as in an article half are."""
+    from kglm.annotate.names import hash_name
+
+    for words, links in texts:
+        for start, end, node in links:
+            own = {
+                hash_name(words[a:b]): other for a, b, other in links if (a, b) != (start, end) and rng.random() < 0.5
+            }
+            candidates, feature_NF = example(linker, words, start, end, own)
+            if node in candidates and len(candidates) > 1:
+                yield feature_NF, candidates.index(node)
 
 
 def fit(found: list[Example], *, ridge: float = 1.0) -> torch.Tensor:
@@ -60,28 +94,50 @@ def fit(found: list[Example], *, ridge: float = 1.0) -> torch.Tensor:
     return weight_F.detach()
 
 
-def accuracy(found: list[Example], weights: np.ndarray) -> float:
-    return float(np.mean([int((feature_NF @ weights).argmax()) == right for feature_NF, right in found]))
+def measure(linker: Linker, texts: Iterator[Text], weightings: dict[str, np.ndarray]) -> dict[str, object]:
+    """Accuracy on all links, and on those whose name has namesakes, the right one among them."""
+    links = named = ambiguous = 0
+    right = dict.fromkeys(weightings, 0)
+    right_ambiguous = dict.fromkeys(weightings, 0)
+    for words, found in texts:
+        for start, end, node in found:
+            links += 1
+            candidates, feature_NF = example(linker, words, start, end, {})
+            if node not in candidates:
+                continue
+            named += 1
+            ambiguous += len(candidates) > 1
+            for name, weight_F in weightings.items():
+                hit = candidates[int((feature_NF @ weight_F).argmax())] == node
+                right[name] += hit
+                right_ambiguous[name] += hit and len(candidates) > 1
+    share = {name: (hits / max(links, 1), right_ambiguous[name] / max(ambiguous, 1)) for name, hits in right.items()}
+    return {"links": links, "named": named, "ambiguous": ambiguous, "accuracy": share}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kg", type=Path, required=True)
     parser.add_argument("--train", action="append", required=True)
-    parser.add_argument("--test", action="append", required=True)
+    parser.add_argument("--test", type=Path, required=True)
+    parser.add_argument("--words", action="append", default=[])
+    parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     torch.set_num_threads(1)
     graph = KnowledgeGraph.open(options.kg)
-    train, test = documents(options.train), documents(options.test)
-    fitted = list(examples(Linker(graph, introductions=count_introductions(test, graph)), train))
-    weights = fit(fitted)
-    held_out = list(examples(Linker(graph, introductions=count_introductions(train, graph)), test))
-    print(f"{len(fitted):,} links to fit on, {len(held_out):,} to measure on, all of them ambiguous")
+    counted = (
+        Anchors.count(linked_texts(graph, documents(options.words), ("WIKI", "KG", "NEL"))) if options.words else None
+    )
+    linker = Linker(graph, anchors=counted)
+    fitted = list(
+        training_examples(linker, linked_texts(graph, documents(options.train)), np.random.default_rng(options.seed))
+    )
+    weights = fit(fitted).numpy()
+    print(f"fitted on {len(fitted):,} links with namesakes")
     for name, weight, now in zip(FEATURES, weights.tolist(), WEIGHTS, strict=True):
         print(f"{name:20} {weight:8.3f}   (in use: {now})")
-    prior = np.eye(len(FEATURES))[0]
-    for name, weight_F in (("prior only", prior), ("weights in use", np.array(WEIGHTS)), ("fitted", weights.numpy())):
-        print(f"{name:20} {accuracy(held_out, weight_F):.3f}")
+    weightings = {"prior only": np.eye(len(FEATURES))[0], "in use": np.array(WEIGHTS), "fitted": weights}
+    print(json.dumps(measure(linker, article_texts(graph, linker, options.test), weightings), indent=1))
 
 
 if __name__ == "__main__":

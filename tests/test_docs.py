@@ -29,6 +29,12 @@ def blocks(page: Path, language: str = "") -> list[str]:
     return [code for mark, code in zip(pieces[1::4], pieces[2::4], strict=True) if mark == language]
 
 
+def files(page: Path) -> dict[str, str]:
+    """The code blocks of a page that are files: marked with a name that has a dot."""
+    marks = re.findall(r"^```(\S+\.\S+)$", page.read_text(), flags=re.MULTILINE)
+    return {name: text for name in marks for text in blocks(page, name)}
+
+
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """A folder with the files that the examples name."""
@@ -44,6 +50,9 @@ def home(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.name != "results.md"], ids=lambda page: page.name)
 def test_every_command(page: Path, home: Path, command: Command) -> None:
+    for name, text in files(page).items():
+        (home / name).parent.mkdir(exist_ok=True)
+        (home / name).write_text(text)
     for line in "".join(blocks(page)).splitlines():
         words = shlex.split(line, comments=True)
         if words[:1] == ["kglm"]:

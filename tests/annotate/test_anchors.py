@@ -49,6 +49,14 @@ def test_a_link_of_the_same_text_decides(graph: KnowledgeGraph) -> None:
     assert [graph.id(each.node) for each in linked] == ["Q2", "Q2"]
 
 
+def test_what_links_call_someone_is_a_name(graph: KnowledgeGraph) -> None:
+    three = graph.number("Q3")
+    anchors = Anchors.count([(["the", "Eternal", "City", "Slip"], [(1, 3, three)] * 2 + [(3, 4, three)])])
+    assert Linker(graph).link(["Eternal", "City"]) == []
+    [[start, end, [found]]] = Linker(graph, anchors=anchors).link(["Eternal", "City", "or", "Slip"])
+    assert (start, end, found.node) == (0, 2, three), "what was linked once is no name yet"
+
+
 def test_saved_and_loaded(anchors: Anchors, graph: KnowledgeGraph, tmp_path: Path) -> None:
     anchors.save(tmp_path / "a.json", graph)
     again = Anchors.load(tmp_path / "a.json", graph)

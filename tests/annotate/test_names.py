@@ -58,7 +58,7 @@ WORDS = st.sampled_from(["a", "b", "of", "A", "", "ü", "\ud800"])
 def test_all_parts_are_found_at_once(names: list[list[str]], text: list[str]) -> None:
     split = len(names) // 2
     first = NameIndex(*_sorted((tuple(words), node) for node, words in enumerate(names[:split])), split)
-    both = first._with(((tuple(words), split + node) for node, words in enumerate(names[split:])), len(names))
+    both = first.including(((tuple(words), split + node) for node, words in enumerate(names[split:])), len(names))
     parts = [(start, end) for start in range(len(text)) for end in range(start + 1, len(text) + 1)]
     expected = [
         (start, end, nodes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from kglm.annotate.names import hash_name
@@ -15,6 +15,8 @@ from kglm.kg.graph import KnowledgeGraph
 FORMAT = 1
 UNSEEN = 0.5
 """Links that each entity is given to begin with."""
+MIN_LINKS, MIN_SHARE = 2, 0.02
+"""Links, and share of a name's links, that make the name one of the entity's."""
 
 
 class Anchors:
@@ -32,6 +34,13 @@ class Anchors:
         name = hash_name(words)
         self._of.setdefault(name, Counter())[node] += 1
         self._text.setdefault(name, " ".join(words))
+
+    def names(self) -> Iterator[tuple[list[str], int]]:
+        """What people call whom in links, but for what was a slip: (words, node)."""
+        for name, counts in self._of.items():
+            for node, times in counts.items():
+                if times >= MIN_LINKS and times >= MIN_SHARE * counts.total():
+                    yield self._text[name].split(" "), node
 
     def log_share(self, name: int, node: int) -> float:
         """log of the share of a name's links (given as H) that lead to the entity, against an even share."""

@@ -64,13 +64,13 @@ class Annotator:
         self.names = NameIndex.for_graph(graph)
         self._links = LinkResolver(graph, self.names)
         traits = TraitReader(graph)
-        self._detector: NameDetector | None = None
-        if config.linker:
-            self._detector = NameDetector(Linker(graph, self.names, anchors=anchors), traits, min_p=config.min_p)
+        self.linker = Linker(graph, self.names, anchors=anchors) if config.linker else None
+        self._detector = None if self.linker is None else NameDetector(self.linker, traits, min_p=config.min_p)
         self._resolver = resolver
         if resolver is None and config.coreference:
             self._resolver = GraphResolver(graph, config.resolver, traits)
-        self._story = Story(Matcher(graph, self.names), config.story)
+        self.matcher = Matcher(graph, self.names)
+        self._story = Story(self.matcher, config.story)
         self.counts: Counter[str] = Counter()
         """What was found so far, and what was not."""
 
@@ -80,11 +80,15 @@ class Annotator:
         graph = KnowledgeGraph.open(kg)
         return cls(graph, config, anchors=None if anchors is None else Anchors.load(anchors, graph))
 
+    def links(self, article: Article) -> list[Found]:
+        """The article's links that lead to an entity."""
+        return self._links.resolve(article, self.counts)
+
     def annotate(self, article: Article) -> Document:
         """The article with all its mentions."""
         tokens = article.tokens
         given, strangers = self._given(article)
-        found = settle(tokens, [*given, *self._links.resolve(article, self.counts)])
+        found = settle(tokens, [*given, *self.links(article)])
         subject = self._links.entity(article.title)
         if self._detector is not None:
             found = settle(tokens, [*found, *self._detector.find(tokens, found)])

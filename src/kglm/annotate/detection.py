@@ -33,16 +33,19 @@ class NameDetector:
     def find(self, tokens: Sequence[str], found: Sequence[Found]) -> list[Found]:
         """Names beside those found, where the linker is sure enough."""
         linked = self._linker.link(tokens, [(each.start, each.end, each.node) for each in found])
-        marked = {place for each in linked if self._is_sure(each) for place in range(each.start, each.end)}
         given = {each.start for each in found}
-        return [
+        known = {place for each in found for place in range(each.start, each.end)}
+        meant = [
             Found(each.start, each.end, each.node, "NEL")
             for each in linked
-            if each.start not in given
-            and self._is_sure(each)
-            and _reads_as_name(tokens, each.start, each.end)
-            and _stands_alone(tokens, each.start, each.end, marked)
+            if each.start not in given and self._is_sure(each) and _reads_as_name(tokens, each.start, each.end)
         ]
+        while True:  # a name beside one that is part of a longer name is part of it too
+            marked = known | {place for each in meant for place in range(each.start, each.end)}
+            alone = [each for each in meant if _stands_alone(tokens, each.start, each.end, marked)]
+            if len(alone) == len(meant):
+                return alone
+            meant = alone
 
     def _is_sure(self, linked: Linked) -> bool:
         return linked.candidates[0].p >= self._min_p and self._is_somebody(linked.node)

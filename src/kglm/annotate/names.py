@@ -117,7 +117,7 @@ class NameIndex:
         """The nodes of a name, given as H."""
         place, arrays = self._place(name), self._arrays
         stored = [] if place is None else arrays.node_X[arrays.first_K[place] : arrays.first_K[place + 1]].tolist()
-        return [*stored, *self._late.get(name, ())]
+        return list(dict.fromkeys([*stored, *self._late.get(name, ())]))
 
     def spans(self, words: Sequence[str]) -> Iterator[tuple[int, int, Sequence[int]]]:
         """(start, end, nodes) of every part of a text that is a name, in order."""
@@ -145,10 +145,11 @@ class NameIndex:
 
     def on(self, graph: KnowledgeGraph) -> NameIndex:
         """The same with the names of entities that were added since."""
-        return self._with(_cut(graph, range(self.count, len(graph)), tokenizer().words), len(graph))
+        return self.including(_cut(graph, range(self.count, len(graph)), tokenizer().words), len(graph))
 
-    def _with(self, entries: Iterable[tuple[tuple[str, ...], int]], count: int) -> NameIndex:
-        other = NameIndex(self._arrays, self.longest, count)
+    def including(self, entries: Iterable[tuple[Sequence[str], int]], count: int | None = None) -> NameIndex:
+        """The same with more names: their words, and whose they are."""
+        other = NameIndex(self._arrays, self.longest, self.count if count is None else count)
         other._late = {name: list(nodes) for name, nodes in self._late.items()}
         begins = set(self._late_begin_B.tolist())
         for words, node in entries:

@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 from kglm import __version__
-from kglm.cli import answers, documents, evaluation, graph, quickstart, tables, training
+from kglm.cli import annotation, answers, documents, evaluation, graph, quickstart, tables, training
 from kglm.cli.embed import embed
 from kglm.cli.verbalise import verbalise
 from kglm.errors import KglmError
@@ -33,6 +33,7 @@ app.add_typer(graph.app, name="kg")
 graph.app.command("embed")(embed)
 graph.app.command("verbalise")(verbalise)
 app.add_typer(tables.app, name="table")
+app.command("annotate")(annotation.annotate)
 app.command("train")(training.train)
 app.command("evaluate")(evaluation.evaluate)
 app.command("complete")(answers.complete)

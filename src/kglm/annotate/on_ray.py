@@ -1,0 +1,58 @@
+"""The pipeline on a Ray cluster: the same function as on one machine, by Ray Data. Needs the extra `ray`.
+
+The graph, the table of link texts and kglm itself must be found at the same paths on all machines. Sources and result
+stay on the machine that starts the run.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+from kglm.annotate.pipeline import Job, Runner, Shard, annotate_shard
+from kglm.errors import ConfigError, KglmError
+
+AT_ONCE = 64
+"""Shards handed to the cluster together: what is in flight bounds the memory."""
+
+
+def ray_runner(address: str, workers: int | None = None) -> Runner:
+    """Do jobs on the cluster at an address; `local` starts one on this machine."""
+    try:
+        import ray
+    except ImportError as error:
+        raise ConfigError("--ray needs Ray", remedy="pip install 'kglm[ray]'") from error
+    try:
+        ray.init(
+            address=None if address == "local" else address,
+            ignore_reinit_error=True,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            include_dashboard=False if address == "local" else None,
+        )
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise KglmError(f"no Ray cluster answers at {address}", remedy="start one: ray start --head") from error
+
+    def run(jobs: Iterable[Job]) -> Iterator[Shard]:
+        source = iter(jobs)
+        while batch := list(islice(source, AT_ONCE)):
+            yield from _on_cluster(batch, workers)
+
+    return run
+
+
+def _on_cluster(jobs: list[Job], workers: int | None) -> Iterator[Shard]:
+    import ray
+
+    context = ray.data.DataContext.get_current()
+    context.execution_options.preserve_order = True
+    context.enable_progress_bars = False
+    items = ray.data.from_items([{"job": job} for job in jobs], override_num_blocks=len(jobs))
+    for row in items.map(_row, concurrency=workers).iter_rows():
+        yield row["shard"]
+
+
+def _row(row: dict[str, Any]) -> dict[str, Any]:
+    return {"shard": annotate_shard(row["job"])}

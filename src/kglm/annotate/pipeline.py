@@ -1,0 +1,220 @@
+"""Whole collections of articles to one file of linked documents, by one process, many, or a Ray cluster.
+
+Articles are taken in shards of `SHARD`, in the order of the sources. A shard's documents are written to a file of their
+own beside the result, `DOCS.parts/00042.jsonl`, which appears whole or not at all; a run that was killed goes on with
+the shards that are missing. At the end they are put together. Which process did which shard leaves no trace: the result
+is the same byte for byte. An article that cannot be annotated is named at the end, and the rest goes on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kglm.annotate.anchors import Anchors
+from kglm.annotate.annotator import AnnotateConfig, Annotator
+from kglm.annotate.page import document_page, index_page, page_entry
+from kglm.errors import DataError, KglmError
+from kglm.files import atomic_file, exclusive, exists, read_json, write_json
+from kglm.kg.graph import KnowledgeGraph
+from kglm.parallel import ordered_map
+from kglm.progress import progress
+from kglm.text.articles import RawArticle, ReadingReport, article_files, raw_articles
+from kglm.text.document import read_documents, to_line
+
+SHARD = 20
+"""Articles in a shard."""
+FORMAT = 1
+FAILURES_KEPT = 100
+
+
+class Recipe(NamedTuple):
+    """All that decides how an article is annotated: what a worker needs to begin."""
+
+    kg: str
+    config: AnnotateConfig
+    anchors: str | None = None
+    lists: bool = False
+
+
+class Job(NamedTuple):
+    """One shard's articles, and how to annotate them."""
+
+    recipe: Recipe
+    number: int
+    articles: tuple[RawArticle, ...]
+
+
+@dataclass(frozen=True)
+class Shard:
+    """What came of a job."""
+
+    number: int
+    lines: bytes
+    words: int
+    documents: int
+    counts: dict[str, int]
+    failures: tuple[str, ...] = ()
+
+
+@dataclass
+class AnnotateReport:
+    """What came of a run."""
+
+    documents: int = 0
+    words: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    failures: list[str] = field(default_factory=list)
+    """Articles that could not be read or annotated, and why; the first so many."""
+
+    def take(self, shard: dict[str, Any]) -> None:
+        self.documents += shard["documents"]
+        self.words += shard["words"]
+        self.counts.update(shard["counts"])
+        self.failures += shard["failures"][: FAILURES_KEPT - len(self.failures)]
+
+
+Runner = Callable[[Iterable[Job]], Iterator[Shard]]
+"""Does jobs, and hands over what came of them in their order."""
+
+
+def annotate_shard(job: Job) -> Shard:
+    """Annotate one shard, in whatever process."""
+    annotator = _annotator(job.recipe)
+    annotator.counts.clear()
+    report = ReadingReport()
+    lines, words, failures = [], 0, []
+    for raw in job.articles:
+        article = raw.read(report, lists=job.recipe.lists)
+        if article is None:
+            continue
+        try:
+            document = annotator.annotate(article)
+        except Exception as error:  # one article must not end a run of hours; it is named, with what went wrong
+            failures.append(f"{article.place or article.title}: {type(error).__name__}: {error}")
+            report.skipped["failed"] += 1
+            continue
+        lines.append(to_line(document))
+        words += len(document.tokens)
+    counts = Counter(annotator.counts) + Counter({f"skipped: {why}": n for why, n in report.skipped.items()})
+    return Shard(job.number, b"".join(lines), words, len(lines), dict(counts), (*report.problems, *failures))
+
+
+@lru_cache(1)
+def _annotator(recipe: Recipe) -> Annotator:
+    """One for all shards that a process does."""
+    anchors = None if recipe.anchors is None else Path(recipe.anchors)
+    return Annotator.open(recipe.kg, recipe.config, anchors=anchors)
+
+
+def annotate(
+    sources: Sequence[Path], to: Path, recipe: Recipe, *, workers: int = 1, runner: Runner | None = None
+) -> AnnotateReport:
+    """Annotate all articles of the sources into one file; a run that was stopped goes on where it was."""
+    _annotator(recipe)  # what is wrong with the graph is said before anything else; workers find its names made
+    files = [file for source in sources for file in article_files(source)]
+    parts = to.with_name(to.name + ".parts")
+    run = runner or (lambda jobs: ordered_map(annotate_shard, jobs, workers=workers))
+    report, reading = AnnotateReport(), ReadingReport()
+    parts.mkdir(parents=True, exist_ok=True)
+    with exclusive(parts / "lock", f"annotates into {to}"):
+        done = _begun(parts, _recipe_digest(recipe, files))
+        jobs = _jobs(files, recipe, reading, done)
+        with progress("annotating", None, "tokens") as advance:
+            for shard in run(jobs):
+                _write(parts, shard)
+                done.add(shard.number)
+                advance(shard.words)
+        for number in sorted(done):
+            report.take(read_json(parts / f"{number:05d}.json"))
+        report.counts.update({f"skipped: {why}": n for why, n in reading.skipped.items()})
+        report.failures += reading.problems[: FAILURES_KEPT - len(report.failures)]
+        if not report.documents and report.failures:
+            raise DataError("no article could be annotated", place=files[0], remedy=f"first: {report.failures[0]}")
+        with atomic_file(to) as stream:
+            for number in sorted(done):
+                with (parts / f"{number:05d}.jsonl").open("rb") as part:
+                    shutil.copyfileobj(part, stream)
+    shutil.rmtree(parts)
+    return report
+
+
+def count_anchors(sources: Sequence[Path], recipe: Recipe, to: Path) -> Anchors:
+    """Count whom the links of the sources mean by which name, and write it down."""
+    annotator = _annotator(recipe)
+    anchors, reading = Anchors(), ReadingReport()
+    with progress("counting links", None, "articles") as advance:
+        for file in (file for source in sources for file in article_files(source)):
+            for raw in raw_articles(file, reading):
+                article = raw.read(reading, lists=recipe.lists)
+                if article is not None:
+                    for link in annotator.links(article):
+                        anchors.add(article.tokens[link.start : link.end], link.node)
+                advance()
+    anchors.save(to, annotator.graph)
+    return anchors
+
+
+def write_pages(documents: Path, kg: Path, folder: Path) -> int:
+    """A page to look at for each document of a file, and one that lists them all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    entries = []
+    with KnowledgeGraph.open(kg) as graph, progress("writing pages", None, "pages") as advance:
+        for number, document in enumerate(read_documents(documents)):
+            entry = page_entry(document, number)
+            with atomic_file(folder / entry.file) as stream:
+                stream.write(document_page(document, graph, index="index.html").encode())
+            entries.append(entry)
+            advance()
+        with atomic_file(folder / "index.html") as stream:
+            stream.write(index_page(entries).encode())
+    return len(entries)
+
+
+def _jobs(files: Sequence[Path], recipe: Recipe, reading: ReadingReport, done: set[int]) -> Iterator[Job]:
+    """The shards that are not done yet."""
+    articles = (raw for file in files for raw in raw_articles(file, reading))
+    number = 0
+    while batch := tuple(islice(articles, SHARD)):
+        if number not in done:
+            yield Job(recipe, number, batch)
+        number += 1
+
+
+def _write(parts: Path, shard: Shard) -> None:
+    with atomic_file(parts / f"{shard.number:05d}.jsonl") as stream:
+        stream.write(shard.lines)
+    record = asdict(replace(shard, lines=b""))
+    write_json(parts / f"{shard.number:05d}.json", {key: value for key, value in record.items() if key != "lines"})
+
+
+def _begun(parts: Path, digest: str) -> set[int]:
+    """The shards that an earlier start has finished, if it was the same run."""
+    manifest = parts / "run.json"
+    if exists(manifest):
+        found = read_json(manifest)
+        if found.get("format") != FORMAT or found.get("digest") != digest:
+            raise KglmError(
+                "was begun with other sources or settings",
+                place=parts,
+                remedy="give the same, or remove this directory to begin anew",
+            )
+        return {int(path.stem) for path in parts.glob("[0-9]*.json") if path.with_suffix(".jsonl").exists()}
+    write_json(manifest, {"format": FORMAT, "digest": digest})
+    return set()
+
+
+def _recipe_digest(recipe: Recipe, files: Sequence[Path]) -> str:
+    """Tells runs apart: by settings, graph and sources."""
+    graph = _annotator(recipe).graph.hash
+    sources = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+    anchors = None if recipe.anchors is None else Path(recipe.anchors).read_bytes()
+    told = repr((asdict(recipe.config), graph, anchors, recipe.lists, sources, SHARD))
+    return hashlib.blake2b(told.encode(), digest_size=8).hexdigest()

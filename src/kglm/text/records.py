@@ -1,0 +1,186 @@
+"""Articles as JSON: one's own texts with links, pages of the Wikipedia APIs and HTML dumps, linked documents.
+
+An object has a `title` (or `name`) and one of
+
+    text               with `links`: [{"start": 0, "end": 5, "target": "Some page"}, …] by character
+    html, wikitext     as a wiki gives them; also inside `article_body` (Wikimedia Enterprise) or `parse` (the API)
+    tokens             with `links` by token, and `annotations` as in Linked WikiText-2, which are kept
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from kglm.errors import DataError
+from kglm.kg.ids import normalise_title
+from kglm.text.article import NO_TEXT, NOT_AN_ARTICLE, Article, Link, ReadingReport, article_from
+from kglm.text.document import END, START, parse_document
+from kglm.text.marked import Passage, masked, read_marks
+from kglm.text.rendered import host_of, read_html
+from kglm.text.titles import ENGLISH
+from kglm.text.wikitext import read_wikitext
+
+FORMS = ("text", "html", "wikitext", "tokens")
+
+
+class _Link(msgspec.Struct):
+    start: int
+    end: int
+    target: str
+
+
+class _Body(msgspec.Struct):
+    html: str | None = None
+    wikitext: str | None = None
+
+
+class _Namespace(msgspec.Struct):
+    identifier: int | None = None
+
+
+class _Named(msgspec.Struct):
+    name: str | None = None
+
+
+class _Record(msgspec.Struct):
+    title: str | None = None
+    name: str | None = None
+    text: str | None = None
+    html: str | None = None
+    wikitext: str | None = None
+    tokens: list[Any] | None = None
+    links: list[_Link] | None = None
+    url: str | None = None
+    article_body: _Body | None = None
+    namespace: _Namespace | int | None = None
+    redirects: list[_Named] | None = None
+
+
+class _Star(msgspec.Struct):
+    """How the older form of the parse API gives a text."""
+
+    star: str = msgspec.field(name="*")
+
+
+class _Parsed(msgspec.Struct):
+    title: str
+    text: str | _Star | None = None
+    wikitext: str | _Star | None = None
+
+
+class _Answer(msgspec.Struct):
+    """What the parse API answers; other records have nothing here."""
+
+    parse: _Parsed | None = None
+
+
+_RECORD = msgspec.json.Decoder(_Record)
+_ANSWER = msgspec.json.Decoder(_Answer)
+
+
+def article_from_json(line: bytes, place: str, report: ReadingReport, *, lists: bool = False) -> Article | None:
+    """The article of a JSON object; None, and counted, if it is not one or holds no word."""
+    record = _read(line, place)
+    title = _title(record, place)
+    namespace = record.namespace.identifier if isinstance(record.namespace, _Namespace) else record.namespace
+    if namespace:
+        report.skip(NOT_AN_ARTICLE)
+        return None
+    if record.tokens is not None:
+        return _linked_document(line, record.links or [], place)
+    host = host_of(record.url or "")
+    body = record.article_body or _Body()
+    html, wikitext = _first(record.html, body.html), _first(record.wikitext, body.wikitext)
+    if record.text is not None:
+        passage = Passage(masked(record.text), _spans(record.links or [], len(record.text), place))
+    elif html is not None:
+        passage = read_marks(read_html(html, title, host=host, lists=lists), title)
+    elif wikitext is not None:
+        passage = read_marks(read_wikitext(wikitext, title, lists=lists), title)
+    else:
+        raise DataError("holds no text", place=place, remedy=f"give each record one of {', '.join(FORMS)}")
+    article = article_from(title, passage, place)
+    if article is None:
+        report.skip(NO_TEXT)
+    return article
+
+
+def redirects_from_json(line: bytes, place: str) -> Iterator[tuple[str, str]]:
+    """The other titles that lead to the article of a record of an HTML dump: (title, where it leads)."""
+    record = _read(line, place)
+    for redirect in record.redirects or ():
+        title = ENGLISH.target(redirect.name or "")
+        if title is not None:
+            yield title, normalise_title(_title(record, place))
+
+
+def _read(line: bytes, place: str) -> _Record:
+    try:
+        record = _RECORD.decode(line)
+        if record.title is None and record.name is None and (answer := _ANSWER.decode(line).parse):
+            record = _Record(title=answer.title, html=_plain(answer.text), wikitext=_plain(answer.wikitext))
+    except msgspec.ValidationError as error:
+        what, _, where = str(error).partition(" - at ")
+        remedy = "see docs/formats.md for the form of a text"
+        raise DataError(
+            f"{where.strip('`') or '$'}: {what[:1].lower()}{what[1:]}", place=place, remedy=remedy
+        ) from error
+    except UnicodeDecodeError as error:
+        what = f"invalid UTF-8 at byte {error.start}"
+        raise DataError(what, place=place, remedy="convert the file to UTF-8") from error
+    except msgspec.DecodeError as error:
+        raise DataError(f"not JSON ({error})", place=place, remedy="one JSON object a line is expected") from error
+    return record
+
+
+def _first(one: str | None, other: str | None) -> str | None:
+    return other if one is None else one
+
+
+def _plain(text: str | _Star | None) -> str | None:
+    return text.star if isinstance(text, _Star) else text
+
+
+def _title(record: _Record, place: str) -> str:
+    title = " ".join((record.title or record.name or "").split())
+    if not title:
+        raise DataError("has no title", place=place, remedy='give each record a "title"')
+    return title
+
+
+def _spans(links: list[_Link], length: int, place: str) -> list[tuple[int, int, str]]:
+    """Links in order, their targets in normal form; those that lead to no article are left out."""
+    spans, last = [], 0
+    for link in sorted(links, key=lambda link: (link.start, link.end)):
+        if not 0 <= link.start < link.end <= length:
+            what, remedy = f"does not fit a length of {length}", "give 0 <= start < end <= length"
+        elif link.start < last:
+            what, remedy = f"overlaps the one before, which ends at {last}", "give links that do not overlap"
+        else:
+            last = link.end
+            if target := ENGLISH.target(link.target):
+                spans.append((link.start, link.end, target))
+            continue
+        raise DataError(f"link [{link.start}, {link.end}) {what}", place=place, remedy=remedy)
+    return spans
+
+
+def _linked_document(line: bytes, links: list[_Link], place: str) -> Article:
+    """A document that is already in tokens: its annotations stay, missing marks at its ends are added."""
+    document = parse_document(line, place)
+    tokens, mentions = document.tokens, document.mentions
+    found = [Link(*span) for span in _spans(links, len(tokens), place)]
+    for link in found:
+        if START in tokens[link.start : link.end] or END in tokens[link.start : link.end]:
+            what = f"link [{link.start}, {link.end}) holds {START} or {END}"
+            raise DataError(what, place=place, remedy="let a link stay in its sentence")
+    if tokens[:1] != [START]:
+        tokens = [START, *tokens]
+        mentions = [mention.moved(mention.start + 1, mention.end + 1) for mention in mentions]
+        found = [Link(link.start + 1, link.end + 1, link.target) for link in found]
+    if tokens[-1] != END:
+        tokens = [*tokens, END]
+    return Article(document.title, tokens, found, mentions, place)

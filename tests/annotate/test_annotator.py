@@ -1,0 +1,115 @@
+"""Links, linker, coreference and story together, on one article."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kglm.annotate.annotator import AnnotateConfig, Annotator
+from kglm.errors import ConfigError
+from kglm.kg.graph import KnowledgeGraph
+from kglm.kg.ids import NEW
+from kglm.text.article import Article, Link
+from kglm.text.document import END, START, Mention
+from worlds import make_store
+
+FACTS = (
+    ("Q1", "P31", "Q5"),
+    ("Q1", "P21", "Q6581072"),
+    ("Q1", "P19", "Q2"),
+    ("Q2", "P17", "Q3"),
+    ("Q4", "P17", "Q3"),
+    ("Q9", "P31", "Q202444"),
+)
+NAMES = {
+    "Q1": ("Clara Dunn",),
+    "Q2": ("Ulm",),
+    "Q3": ("Germany",),
+    "Q4": ("Bonn",),
+    "Q5": ("human",),
+    "Q6581072": ("female",),
+    "Q8": ("Hotel",),
+    "Q9": ("David",),
+    "Q202444": ("given name",),
+    "Q10": ("7",),
+    "Q11": ("hotel", "Inn"),
+}
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> KnowledgeGraph:
+    more = [(id, "P31", "Q100") for id in ("Q8", "Q10", "Q11")]
+    return KnowledgeGraph.open(make_store(tmp_path_factory.mktemp("kg"), (*FACTS, *more), NAMES))
+
+
+def article(text: str, *links: tuple[int, int, str], title: str = "Untitled") -> Article:
+    sentences = text.split(" | ")
+    tokens = [START, *(token for sentence in sentences for token in [*sentence.split(), END])]
+    return Article(title, tokens, [Link(*link) for link in links])
+
+
+def marked(graph: KnowledgeGraph, text: Article, **options: bool | float) -> list[tuple[str, str, str]]:
+    document = Annotator(graph, AnnotateConfig(**options)).annotate(text)  # type: ignore[arg-type]
+    assert document.tokens == text.tokens and document.title == text.title
+    return [(document.text(mention), mention.id, mention.source) for mention in document.mentions]
+
+
+def test_each_step_marks_what_is_left(graph: KnowledgeGraph) -> None:
+    text = article("Clara Dunn came from Ulm . | She liked Bonn in Germany .", (1, 3, "Clara_Dunn"))
+    assert marked(graph, text) == [
+        ("Clara Dunn", "Q1", "WIKI"),
+        ("Ulm", "Q2", "NEL"),
+        ("She", "Q1", "COREF"),
+        ("Bonn", "Q4", "NEL"),
+        ("Germany", "Q3", "NEL"),
+    ]
+    assert marked(graph, text, linker=False) == [
+        ("Clara Dunn", "Q1", "WIKI"),
+        ("Ulm", "Q2", "KG"),
+        ("She", "Q1", "COREF"),
+        ("Germany", "Q3", "KG"),
+    ]
+    assert marked(graph, text, linker=False, coreference=False) == [
+        ("Clara Dunn", "Q1", "WIKI"),
+        ("Ulm", "Q2", "KG"),
+        ("Germany", "Q3", "KG"),
+    ]
+
+
+def test_the_subject_is_known_by_the_title(graph: KnowledgeGraph) -> None:
+    text = article("A city is Ulm .", title="Ulm")
+    assert marked(graph, text, linker=False) == [("Ulm", "Q2", "KG")]
+    assert marked(graph, article("A city is Ulm ."), linker=False) == []
+
+
+def test_what_is_no_name_here(graph: KnowledgeGraph) -> None:
+    assert marked(graph, article("the old Hotel Bonn Palace and 7 ships of David and an Inn")) == []
+    assert marked(graph, article("in Bonn and Ulm"))[0] == ("Bonn", "Q4", "NEL")
+
+
+def test_mentions_that_come_with_a_text_are_kept(graph: KnowledgeGraph) -> None:
+    text = article("Ann saw Bonn and Ulm")
+    text.mentions = [
+        Mention(1, 2, "Q777", "NEL", (NEW,), ("Q777",)),
+        Mention(3, 4, "Q2", "COREF", (NEW,), ("Q2",)),
+    ]
+    found = Annotator(graph).annotate(text).mentions
+    assert [(each.id, each.source) for each in found] == [("Q777", "NEL"), ("Q2", "COREF"), ("Q2", "NEL")]
+    assert found[0].is_new and found[1].is_new and not found[2].is_new
+
+
+def test_links_are_counted(graph: KnowledgeGraph) -> None:
+    annotator = Annotator(graph)
+    annotator.annotate(article("Clara Dunn and Nobody", (1, 3, "Q1"), (4, 5, "Nobody")))
+    assert annotator.counts["links"] == annotator.counts["links to nobody"] == 1
+
+
+def test_settings(graph: KnowledgeGraph, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="min_p = 2"):
+        AnnotateConfig(min_p=2)
+    namesakes = make_store(tmp_path, [("Q1", "P1", "Q3"), ("Q2", "P1", "Q3")], {"Q1": ("Rome",), "Q2": ("Rome",)})
+    text = article("in Rome")
+    with KnowledgeGraph.open(namesakes) as torn:
+        assert marked(torn, text) == [], "two namesakes of which nothing tells which"
+        assert [name for name, _, _ in marked(torn, text, min_p=0.2)] == ["Rome"]
