@@ -177,6 +177,7 @@ def test_the_text_around_what_is_left_out_is_mended(text: str, expected: str) ->
         ("{{reign|1603|1625}}", "r. 1603–1625"),
         ("{{formatnum:12345.6}}", "12,345.6"), ("{{uc:abc}}", "ABC"), ("{{val|1234|5|u=km}}", "1,234 ± 5 km"),
         ("{{chem|H|2|O}}", "H 2 O"), ("10{{e|6}}", "10 × 10 6"), ("{{sic|teh}}", "teh [ sic ]"),
+        ("{{gaps|12|345}}", "12345"), ("{{key press|Ctrl|C}}", "Ctrl + C"),
         ("{{US$|5}}", "US$ 5"), ("B{{music|flat}}", "B ♭"), ("{{height|ft=6|in=1}}", "6 ft 1 in"),
         ("{{citation needed span|text=so it is|date=May}}", "so it is"), ("{{PAGENAME}}", "Title"),
         ("{{quote|To be!|Bo}}", "To be !"), ("a {{pb}} b", "a @@END@@ b"), ("{{ small | {{nowrap| a }} }}", "a"),

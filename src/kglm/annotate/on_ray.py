@@ -7,6 +7,7 @@ stay on the machine that starts the run.
 from __future__ import annotations
 
 import logging
+import socket
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
@@ -24,6 +25,7 @@ def ray_runner(address: str, workers: int | None = None) -> Runner:
         import ray
     except ImportError as error:
         raise ConfigError("--ray needs Ray", remedy="pip install 'kglm[ray]'") from error
+    _check(address)
     try:
         ray.init(
             address=None if address == "local" else address,
@@ -33,7 +35,7 @@ def ray_runner(address: str, workers: int | None = None) -> Runner:
             include_dashboard=False if address == "local" else None,
         )
     except (ConnectionError, ValueError, RuntimeError) as error:
-        raise KglmError(f"no Ray cluster answers at {address}", remedy="start one: ray start --head") from error
+        raise _nobody(address) from error
 
     def run(jobs: Iterable[Job]) -> Iterator[Shard]:
         source = iter(jobs)
@@ -41,6 +43,20 @@ def ray_runner(address: str, workers: int | None = None) -> Runner:
             yield from _on_cluster(batch, workers)
 
     return run
+
+
+def _check(address: str) -> None:
+    """Ray waits for minutes where nobody listens, and then leaves the process."""
+    host, _, port = address.rpartition(":")
+    if host and port.isdigit():
+        try:
+            socket.create_connection((host.removeprefix("ray://"), int(port)), timeout=10).close()
+        except OSError as error:
+            raise _nobody(address) from error
+
+
+def _nobody(address: str) -> KglmError:
+    return KglmError(f"no Ray cluster answers at {address}", remedy="start one: ray start --head; or use --ray local")
 
 
 def _on_cluster(jobs: list[Job], workers: int | None) -> Iterator[Shard]:

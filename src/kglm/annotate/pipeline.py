@@ -22,7 +22,7 @@ from kglm.annotate.anchors import Anchors
 from kglm.annotate.annotator import AnnotateConfig, Annotator
 from kglm.annotate.page import document_page, index_page, page_entry
 from kglm.errors import DataError, KglmError
-from kglm.files import atomic_file, exclusive, exists, read_json, write_json
+from kglm.files import atomic_file, exclusive, exists, read_json, reading, write_json
 from kglm.kg.graph import KnowledgeGraph
 from kglm.parallel import ordered_map
 from kglm.progress import progress
@@ -122,11 +122,11 @@ def annotate(
     files = [file for source in sources for file in article_files(source)]
     parts = to.with_name(to.name + ".parts")
     run = runner or (lambda jobs: ordered_map(annotate_shard, jobs, workers=workers))
-    report, reading = AnnotateReport(), ReadingReport()
+    report, left_out = AnnotateReport(), ReadingReport()
     parts.mkdir(parents=True, exist_ok=True)
     with exclusive(parts / "lock", f"annotates into {to}"):
         done = _begun(parts, _recipe_digest(recipe, files))
-        jobs = _jobs(files, recipe, reading, done)
+        jobs = _jobs(files, recipe, left_out, done)
         with progress("annotating", None, "tokens") as advance:
             for shard in run(jobs):
                 _write(parts, shard)
@@ -134,8 +134,8 @@ def annotate(
                 advance(shard.words)
         for number in sorted(done):
             report.take(read_json(parts / f"{number:05d}.json"))
-        report.counts.update({f"skipped: {why}": n for why, n in reading.skipped.items()})
-        report.failures += reading.problems[: FAILURES_KEPT - len(report.failures)]
+        report.counts.update({f"skipped: {why}": n for why, n in left_out.skipped.items()})
+        report.failures += left_out.problems[: FAILURES_KEPT - len(report.failures)]
         if not report.documents and report.failures:
             raise DataError("no article could be annotated", place=files[0], remedy=f"first: {report.failures[0]}")
         with atomic_file(to) as stream:
@@ -149,11 +149,11 @@ def annotate(
 def count_anchors(sources: Sequence[Path], recipe: Recipe, to: Path) -> Anchors:
     """Count whom the links of the sources mean by which name, and write it down."""
     annotator = _annotator(recipe)
-    anchors, reading = Anchors(), ReadingReport()
+    anchors, left_out = Anchors(), ReadingReport()
     with progress("counting links", None, "articles") as advance:
         for file in (file for source in sources for file in article_files(source)):
-            for raw in raw_articles(file, reading):
-                article = raw.read(reading, lists=recipe.lists)
+            for raw in raw_articles(file, left_out):
+                article = raw.read(left_out, lists=recipe.lists)
                 if article is not None:
                     for link in annotator.links(article):
                         anchors.add(article.tokens[link.start : link.end], link.node)
@@ -178,9 +178,9 @@ def write_pages(documents: Path, kg: Path, folder: Path) -> int:
     return len(entries)
 
 
-def _jobs(files: Sequence[Path], recipe: Recipe, reading: ReadingReport, done: set[int]) -> Iterator[Job]:
+def _jobs(files: Sequence[Path], recipe: Recipe, left_out: ReadingReport, done: set[int]) -> Iterator[Job]:
     """The shards that are not done yet."""
-    articles = (raw for file in files for raw in raw_articles(file, reading))
+    articles = (raw for file in files for raw in raw_articles(file, left_out))
     number = 0
     while batch := tuple(islice(articles, SHARD)):
         if number not in done:
@@ -214,7 +214,10 @@ def _begun(parts: Path, digest: str) -> set[int]:
 def _recipe_digest(recipe: Recipe, files: Sequence[Path]) -> str:
     """Tells runs apart: by settings, graph and sources."""
     graph = _annotator(recipe).graph.hash
-    sources = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+    sources = []
+    for file in files:
+        with reading(file):
+            sources.append((str(file), file.stat().st_size, file.stat().st_mtime_ns))
     anchors = None if recipe.anchors is None else Path(recipe.anchors).read_bytes()
     told = repr((asdict(recipe.config), graph, anchors, recipe.lists, sources, SHARD))
     return hashlib.blake2b(told.encode(), digest_size=8).hexdigest()

@@ -278,25 +278,25 @@ def _table(*rows: tuple[str, Renderer]) -> dict[str, Renderer]:
 
 _SHIPS = listed(
     """USS HMS HMAS HMCS HMNZS HMSAS HMIS INS SS RMS MS MV SMS USCGC USAT USNS USAHS USRC RFA ORP HNLMS HDMS HNoMS HSwMS
-    PS TSS ST CSS JDS JS RV GTS TS ROKS BAP ARA SAS PNS BRP KRI TCG"""
+    TSS CSS JDS RV GTS ROKS BAP ARA SAS PNS BRP KRI TCG"""
 )
 
 TEMPLATES: Mapping[str, Renderer] = _table(
     (
         """nowrap|nobr|nobreak|no wrap|avoid wrap|small|smaller|big|bigger|larger|large|huge|midsize|center|nobold
         noitalic|normal|nonbold|text|em|strong|bold|italic|bolditalic|i|b|u|underline|s|strikethrough|sc|smallcaps
-        smallcaps all|caps|abbr|abbrv|tooltip|hover title|linktext|vanchor|visible anchor|mono|code|tt|kbd|var|samp
-        mvar|tq|unicode|iast|iso 15919|iso 639 name|pie|nastaliq|polytonic|nq|hebrew|arabic|cyrl|unichar|chem2|ce|dfn
-        as written|not a typo|typo|proper name|no italic|noitalics|title|asiantitle|bdi|start-date|end-date|ruby
-        rtl|ltr|wikt-lang|keypress|key press|key|button|hangingindent|gaps|delimitnum|nowiki|ref-lang|uss-name""",
+        smallcaps all|caps|abbr|abbrv|tooltip|hover title|vanchor|visible anchor|mono|code|tt|kbd|var|samp
+        mvar|tq|unicode|iast|iso 15919|pie|nastaliq|polytonic|nq|hebrew|arabic|cyrl|unichar|chem2|ce|dfn
+        proper name|no italic|noitalics|bdi|start-date|end-date|ruby
+        rtl|ltr|button|delimitnum""",
         _argument(1, "text"),
     ),
     ("citation needed span|cn span|fact span|clarify span|text span|which span|better source needed span|failed "
      "verification span|dubious span|attribution needed span|vague span|needs update span", _argument(1, "text")),
-    ("lang|rtl-lang|color|colour|font color|font colour|fontcolor|lang-su|zh-lang|langr|wikt", _argument(2, "text")),
-    ("transl|transliteration|translit|resize|font size|fontsize|script|su-lang|tlit", _last),
+    ("lang|rtl-lang|color|colour|font color|font colour|fontcolor|langr", _argument(2, "text")),
+    ("transl|transliteration|translit|resize|font size|fontsize|script|tlit", _last),
     ("quote|bquote|blockquote|block quote|quotation|cquote|poemquote|poem quote|verse translation", _quotation),
-    ("convert|cvt-full|conv", _convert),
+    ("convert", _convert),
     ("cvt", _convert_shortly),
     ("""birth date|birth date and age|birth-date|birth-date and age|death date|death date and age|death-date|bda|dda
      death-date and age|start date|start date and age|end date|end date and age|film date|dob|birth year and age
@@ -314,17 +314,19 @@ TEMPLATES: Mapping[str, Renderer] = _table(
     ("chem|chemical formula", _chemical),
     ("sup|superscript", _wrapped("<sup>", "</sup>")),
     ("sub|subscript", _wrapped("<sub>", "</sub>")),
-    ("pow|10^", _power),
+    ("pow", _power),
     ("e|x10^|e-sp|esp", _raised),
     ("sic", _sic),
+    ("gaps|not a typo|typo|as written|linktext", _joined("")),
+    ("keypress|key press|key", _joined(" + ")),
     ("bibleref|bibleref2|bibleverse|quran-usc|sura", _joined(" ")),
     ("railgauge|rail gauge|track gauge|gauge", lambda of: re.sub(r"(?<=\d)(?=[a-z])", " ", of.at(1))),
     ("angbr|angle bracket", _wrapped("⟨", "⟩")),
     ("height", _height),
     ("nihongo|nihongo3|nihongo2|nihongo foot|nihongo krt", _nihongo),
-    ("zh|chinese|zh-full", _chinese),
-    ("langx|lang-x|langx2", lambda of: _with_language(of.at(1).lower(), of, 2)),
-    ("ill|illm|interlanguage link|interlanguage link multi|link-interwiki|red link", _elsewhere),
+    ("zh", _chinese),
+    ("langx", lambda of: _with_language(of.at(1).lower(), of, 2)),
+    ("ill|illm|interlanguage link|interlanguage link multi", _elsewhere),
     ("flag|flagcountry|flagu|flag+link|flag+country|noflag|country", _country),
     ("sclass|sclass2|sclass-|ship class", _ship_class),
     ("ship", lambda of: _ship_link(of.at(1), of.at(2), of.at(3), of.at(4))),

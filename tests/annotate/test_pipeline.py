@@ -1,0 +1,184 @@
+"""Collections of articles: the same file whoever does the work, and whatever happens to them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from conftest import Command
+from kglm.annotate import pipeline
+from kglm.annotate.anchors import Anchors
+from kglm.annotate.annotator import AnnotateConfig, Annotator
+from kglm.annotate.pipeline import Recipe, annotate
+from kglm.errors import DataError, KglmError
+from kglm.kg.graph import KnowledgeGraph
+from kglm.text.article import Article
+from kglm.text.document import Document, read_documents
+from worlds import make_store
+
+FACTS = (("Q1", "P19", "Q2"), ("Q2", "P17", "Q3"), ("Q1", "P31", "Q5"))
+NAMES = {"Q1": ("Clara Dunn",), "Q2": ("Ulm",), "Q3": ("Germany",), "Q5": ("human",)}
+COUNT = 90
+
+
+@pytest.fixture(scope="module")
+def kg(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_store(tmp_path_factory.mktemp("kg"), FACTS, NAMES)
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Texts as JSON lines, two of them broken, and one in a file of its own."""
+    home = tmp_path_factory.mktemp("texts")
+    lines = []
+    for number in range(COUNT):
+        text = f"Clara Dunn ({number}) was born in Ulm. She left Germany. " * (1 + number % 7)
+        lines.append(json.dumps({"title": f"Text {number}", "text": text}))
+    lines[7], lines[40] = "{", json.dumps({"title": "Nothing"})
+    (home / "a.jsonl").write_text("".join(line + "\n" for line in lines))
+    (home / "b.txt").write_text("A note\n\nClara Dunn was seen in Ulm.")
+    return home
+
+
+def recipe(kg: Path) -> Recipe:
+    return Recipe(str(kg), AnnotateConfig())
+
+
+@pytest.fixture(scope="module")
+def expected(kg: Path, sources: Path, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    to = tmp_path_factory.mktemp("expected") / "docs.jsonl"
+    report = annotate([sources], to, recipe(kg))
+    assert report.documents == COUNT - 2 + 1
+    assert len(report.failures) == 2 and "line 8" in report.failures[0] and "line 41" in report.failures[1]
+    return to.read_bytes()
+
+
+def test_documents_come_in_the_order_of_the_sources(expected: bytes, tmp_path: Path) -> None:
+    (tmp_path / "d.jsonl").write_bytes(expected)
+    documents = list(read_documents(tmp_path / "d.jsonl"))
+    wanted = [f"Text {number}" for number in range(COUNT) if number not in (7, 40)]
+    assert [document.title for document in documents] == [*wanted, "A note"]
+    assert {mention.source for document in documents for mention in document.mentions} == {"NEL", "COREF"}
+    born = [document.mentions[1] for document in documents]
+    assert all(mention.explanations == (("Q1", "P19"),) for mention in born)
+
+
+@pytest.mark.parametrize("workers", [2, 4])
+def test_any_number_of_workers_gives_the_same_bytes(
+    workers: int, kg: Path, sources: Path, expected: bytes, tmp_path: Path
+) -> None:
+    annotate([sources], tmp_path / "d.jsonl", recipe(kg), workers=workers)
+    assert (tmp_path / "d.jsonl").read_bytes() == expected
+    assert [path.name for path in tmp_path.iterdir()] == ["d.jsonl"], "nothing else is left"
+
+
+RUN = """
+import sys, time
+from pathlib import Path
+from kglm.annotate import pipeline
+write = pipeline._write
+def slowly(parts, shard):
+    write(parts, shard)
+    print("shard", shard.number, flush=True)
+    time.sleep(0.3)
+pipeline._write = slowly
+pipeline.SHARD = 10
+pipeline.annotate([Path(sys.argv[1])], Path(sys.argv[2]), pipeline.Recipe(sys.argv[3], pipeline.AnnotateConfig()))
+"""
+
+
+def test_a_run_that_was_killed_goes_on(
+    kg: Path, sources: Path, expected: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    to = tmp_path / "d.jsonl"
+    words = [sys.executable, "-c", RUN, str(sources), str(to), str(kg)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.strip() == "shard 3":
+                break
+        os.kill(process.pid, signal.SIGKILL)
+    assert not to.exists()
+    done = []
+    monkeypatch.setattr(pipeline, "SHARD", 10)
+    write = pipeline._write
+    monkeypatch.setattr(pipeline, "_write", lambda parts, shard: (done.append(shard.number), write(parts, shard)))
+    report = annotate([sources], to, recipe(kg))
+    assert to.read_bytes() == expected, "shards of another size, too, give the same"
+    assert 0 < len(done) < 10 and 0 not in done, "what was finished is not done again"
+    assert report.documents == COUNT - 1 and len(report.failures) == 2
+
+
+def test_a_killed_worker_loses_nothing(kg: Path, sources: Path, expected: bytes, tmp_path: Path) -> None:
+    to = tmp_path / "d.jsonl"
+    words = [sys.executable, "-m", "kglm", "annotate", str(sources), "--kg", str(kg), "--to", str(to), "--workers", "2"]
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    killed = False
+    while process.poll() is None:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        if not killed and len(children) >= 2:
+            time.sleep(1)
+            os.kill(int(children[-1]), signal.SIGKILL)
+            killed = True
+        time.sleep(0.05)
+    assert killed and process.returncode == 0
+    assert to.read_bytes() == expected
+
+
+def test_an_article_that_fails_is_named_and_the_rest_goes_on(
+    kg: Path, sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Annotator.annotate
+
+    def fragile(self: Annotator, article: Article) -> Document:
+        if article.title == "Text 3":
+            raise RuntimeError("boom")
+        return real(self, article)
+
+    monkeypatch.setattr(Annotator, "annotate", fragile)
+    report = annotate([sources], tmp_path / "d.jsonl", recipe(kg))
+    assert report.documents == COUNT - 2 and report.counts["skipped: failed"] == 1
+    assert any("a.jsonl, line 4" in failure and "boom" in failure for failure in report.failures)
+
+
+def test_other_settings_do_not_go_on_with_a_run(kg: Path, sources: Path, tmp_path: Path) -> None:
+    def stop(jobs: object) -> object:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        annotate([sources], tmp_path / "d.jsonl", recipe(kg), runner=stop)  # type: ignore[arg-type]
+    other = Recipe(str(kg), AnnotateConfig(min_p=0.9))
+    with pytest.raises(KglmError, match="begun with other sources or settings"):
+        annotate([sources], tmp_path / "d.jsonl", other)
+    annotate([sources], tmp_path / "d.jsonl", recipe(kg))
+
+
+def test_nothing_to_annotate(kg: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text("{\n")
+    with pytest.raises(DataError, match="no article could be annotated"):
+        annotate([tmp_path / "a.jsonl"], tmp_path / "d.jsonl", recipe(kg))
+    with pytest.raises(DataError):
+        annotate([tmp_path / "missing.txt"], tmp_path / "d.jsonl", recipe(kg))
+
+
+def test_the_command(kg: Path, sources: Path, expected: bytes, tmp_path: Path, command: Command) -> None:
+    to, pages, anchors = tmp_path / "d.jsonl.gz", tmp_path / "pages", tmp_path / "anchors.json"
+    words = ["annotate", str(sources), "--kg", str(kg), "--to", str(to), "--workers", "1", "--html", str(pages)]
+    done = command(*words, "--anchors-to", str(anchors), "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["documents"] == COUNT - 1 and len(found["failures"]) == 2 and found["tokens"] > 1000
+    assert len(list(read_documents(to))) == COUNT - 1
+    assert len(list(pages.iterdir())) == COUNT, "one for each document, and the list of them"
+    with KnowledgeGraph.open(kg) as graph:
+        assert len(Anchors.load(anchors, graph)) == 0, "no text has a link"
+    again = command("annotate", str(sources), "--kg", str(kg), "--to", str(to), "--workers", "1", "--prune")
+    assert again.returncode == 0 and "left out:" in again.stdout
+    assert command("annotate", str(sources), "--kg", str(kg), "--to", str(to), "--workers", "-1").returncode == 2
