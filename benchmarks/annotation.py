@@ -6,10 +6,10 @@ Linked WikiText-2: all annotations are taken away but for the article links, and
 (span, id) by source, new or related, and (parent, relation) pairs on mentions that both have, of facts that the graph
 holds. `story` is given the corpus's links, linker and coreference; `links` only its links; `pipeline` adds ours.
 
-Re-DocRED: passages without links. Mentions by span; clusters of mentions by B³ (ours are mentions of one id); and of
-the relations that people marked and the graph holds of entities of these names, the share that is found as the parent
-and relation of a mention, either way round. `names` is the plain baseline: the longest names of the graph, each of
-whoever has the most facts.
+Re-DocRED: passages without links. Names by span (people marked no pronouns; dates and numbers are left out); clusters
+of mentions by B³ (ours are mentions of one id); and of the relations that people marked and the graph holds of entities
+of these names, the share that is found as the parent and relation of a mention, either way round. `names` is the plain
+baseline: the longest names of the graph, each of whoever has the most facts.
 """
 
 from __future__ import annotations
@@ -18,18 +18,20 @@ import argparse
 import gzip
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from kglm.annotate.annotator import AnnotateConfig, Annotator
 from kglm.annotate.story import Found, Story
+from kglm.kg.dates import date_words
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import REFLEXIVE, REVERSE
 from kglm.kg.literals import is_literal
 from kglm.progress import progress
 from kglm.text.article import Article, Link
 from kglm.text.document import END, START, Document, Mention, read_documents
+from kglm.text.function_words import is_content
 from kglm.text.repair import repair
 
 
@@ -124,6 +126,7 @@ def passages(path: Path) -> Iterator[Passage]:
             {
                 (first[each["sent_id"]] + each["pos"][0], first[each["sent_id"]] + each["pos"][1]): each["name"]
                 for each in cluster
+                if each["type"] not in ("TIME", "NUM")
             }
             for cluster in record["vertexSet"]
         ]
@@ -141,6 +144,12 @@ def by_names(annotator: Annotator, article: Article) -> list[Mention]:
         for start, end, nodes in linker.mentions(article.tokens)
     ]
     return Story(annotator.matcher).tell(article.tokens, found)
+
+
+def says_name(words: Sequence[str]) -> bool:
+    """Whether words name someone: people marked names, and neither pronouns nor kinds; dates are another matter."""
+    names = [word for word in words if word[:1].isupper() and is_content(word)]
+    return bool(names) and not all(word.casefold() in date_words() for word in names)
 
 
 def b_cubed(
@@ -164,6 +173,7 @@ def against_people(annotator: Annotator, path: Path, way: str) -> dict[str, Any]
     with progress(f"Re-DocRED, {way}", len(found), "passages") as advance:
         for article, clusters, labels in found:
             mentions = by_names(annotator, article) if way == "names" else annotator.annotate(article).mentions
+            mentions = [each for each in mentions if says_name(article.tokens[each.start : each.end])]
             ours = {(each.start, each.end) for each in mentions}
             theirs = {span for cluster in clusters for span in cluster}
             spans.update({"right": len(ours & theirs), "ours": len(ours), "theirs": len(theirs)})

@@ -18,7 +18,7 @@ import shutil
 import sqlite3
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -206,13 +206,18 @@ def open_binary(path: str | os.PathLike[str]) -> io.BufferedReader:
     return io.BufferedReader(unpacker(raw), 1 << 18)
 
 
-def _position(stream: io.BufferedReader) -> int:
+def position(stream: io.BufferedReader) -> int:
     """How far the file on disk has been read, packed bytes if it is packed."""
     return stream.raw.position() if isinstance(stream.raw, _Unpacker) else stream.tell()
 
 
-def read_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, bytes]]:
-    """Number (from 1) and bytes of each line, without its line end; blank lines are passed over."""
+def read_lines(
+    path: str | os.PathLike[str], consumed: Callable[[int], None] | None = None
+) -> Iterator[tuple[int, bytes]]:
+    """Number (from 1) and bytes of each line, without its line end; blank lines are passed over.
+
+    `consumed` is told how far the file on disk has been read.
+    """
     with reading(path), open_binary(path) as stream:
         number = 0
         while line := stream.readline(LONGEST_LINE):
@@ -221,6 +226,8 @@ def read_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, bytes]]:
                 line = line.removeprefix(codecs.BOM_UTF8)
             if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
                 raise DataError(f"a line of more than {LONGEST_LINE >> 20} MiB", place=f"{path}, line {number}")
+            if consumed is not None:
+                consumed(position(stream))
             if line := line.rstrip(b"\r\n"):
                 yield number, line
 
@@ -246,16 +253,16 @@ def read_blocks(path: str | os.PathLike[str], size: int, *, offset: int = 0, fir
     """
     with reading(path), open_binary(path) as stream:
         _skip(stream, offset)
-        line, position = first_line, offset
+        line, at = first_line, offset
         while data := stream.read(size):
             while not data.endswith(b"\n") and (rest := stream.readline(LONGEST_LINE)):
                 data += rest
                 if len(data) > LONGEST_LINE + size:
                     raise DataError(f"a line of more than {LONGEST_LINE >> 20} MiB", place=f"{path}, line {line}")
-            position += len(data)
+            at += len(data)
             following = line + data.count(b"\n")
             data = data.removeprefix(codecs.BOM_UTF8) if line == 1 else data
-            yield Block(data, line, following, position, _position(stream))
+            yield Block(data, line, following, at, position(stream))
             line = following
 
 

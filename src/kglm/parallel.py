@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import wait
+from multiprocessing.context import BaseContext
 from typing import TypeVar
 
 from kglm.errors import KglmError
@@ -30,7 +31,7 @@ def ordered_map(function: Callable[[Item], Result], items: Iterable[Item], *, wo
     """`map(function, items)` over `workers` processes; with one, in this process.
 
     At most two items a worker are in flight, so a slow consumer bounds the memory. `function` must be
-    importable by name: workers are started afresh, not forked. If one is killed, all are started again and what was
+    importable by name: workers share nothing of this process. If one is killed, all are started again and what was
     not finished is done again; an item that kills its worker each time ends the work.
     """
     if workers <= 1:
@@ -58,8 +59,7 @@ def _pooled(
     function: Callable[[Item], Result], source: Iterator[Item], waiting: deque[Item], workers: int
 ) -> Iterator[Result]:
     """Results by one pool of processes, first of what is waiting. What leaves `waiting` was yielded."""
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_leave_with_parent) as pool:
+    with ProcessPoolExecutor(workers, mp_context=_context(function), initializer=_leave_with_parent) as pool:
         pending: deque[Future[Result]] = deque(pool.submit(function, item) for item in waiting)
         try:
             while True:
@@ -78,6 +78,18 @@ def _pooled(
         finally:
             for future in pending:
                 future.cancel()
+
+
+def _context(function: Callable[[Item], Result]) -> BaseContext:
+    """Workers are forked from a process that has loaded the code and nothing else: they begin at once and share it.
+
+    It is started with the first work of this process, and knows what that needs.
+    """
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([function.__module__])
+    return context
 
 
 def _leave_with_parent() -> None:

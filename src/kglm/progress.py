@@ -16,9 +16,9 @@ PLAIN_EVERY = 10.0
 
 
 class Advance(Protocol):
-    """Report `amount` more units done."""
+    """Report `amount` more units done; `total` is what is known by now of how many there will be."""
 
-    def __call__(self, amount: float = 1) -> None: ...
+    def __call__(self, amount: float = 1, total: float | None = None) -> None: ...
 
 
 @contextmanager
@@ -28,7 +28,7 @@ def progress(title: str, total: float | None, unit: str, *, done: float = 0, sho
     Goes to standard error, so that standard output stays the result. Of several processes only one should show it.
     """
     if not shown:
-        yield lambda _amount=1: None
+        yield lambda _amount=1, _total=None: None
         return
     console = Console(stderr=True)
     if console.is_terminal:
@@ -43,11 +43,13 @@ def progress(title: str, total: float | None, unit: str, *, done: float = 0, sho
             task = bars.add_task(title, total=total, completed=int(done), rate="")
             started, count = time.monotonic(), 0.0
 
-            def advance(amount: float = 1) -> None:
+            def advance(amount: float = 1, total: float | None = None) -> None:
                 nonlocal count
                 count += amount
                 rate = count / max(time.monotonic() - started, 1e-9)
                 bars.update(task, advance=amount, rate=f"{_short(rate)} {unit}/s")
+                if total is not None:
+                    bars.update(task, total=total)
 
             yield advance
     else:
@@ -56,17 +58,19 @@ def progress(title: str, total: float | None, unit: str, *, done: float = 0, sho
 
 def _plain_lines(title: str, total: float | None, unit: str, done: float) -> Advance:
     started = said = time.monotonic()
-    count = 0.0
+    count, expected = 0.0, total
 
-    def advance(amount: float = 1) -> None:
-        nonlocal count, said
+    def advance(amount: float = 1, total: float | None = None) -> None:
+        nonlocal count, said, expected
         count += amount
+        expected = expected if total is None else total
         now = time.monotonic()
         if now - said < PLAIN_EVERY:
             return
         said = now
         rate = count / (now - started)
-        share = "" if not total else f" ({(done + count) / total:.0%}, {(total - done - count) / rate:.0f} s left)"
+        left = "" if not expected else f", {(expected - done - count) / rate:.0f} s left)"
+        share = "" if not expected else f" ({(done + count) / expected:.0%}{left}"
         print(
             f"{title}: {_short(done + count)} {unit}{share}, {_short(rate)} {unit}/s",
             file=sys.stderr,

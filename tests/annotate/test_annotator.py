@@ -49,7 +49,7 @@ def article(text: str, *links: tuple[int, int, str], title: str = "Untitled") ->
     return Article(title, tokens, [Link(*link) for link in links])
 
 
-def marked(graph: KnowledgeGraph, text: Article, **options: bool | float) -> list[tuple[str, str, str]]:
+def marked(graph: KnowledgeGraph, text: Article, **options: bool | float | str) -> list[tuple[str, str, str]]:
     document = Annotator(graph, AnnotateConfig(**options)).annotate(text)  # type: ignore[arg-type]
     assert document.tokens == text.tokens and document.title == text.title
     return [(document.text(mention), mention.id, mention.source) for mention in document.mentions]
@@ -70,7 +70,7 @@ def test_each_step_marks_what_is_left(graph: KnowledgeGraph) -> None:
         ("She", "Q1", "COREF"),
         ("Germany", "Q3", "KG"),
     ]
-    assert marked(graph, text, linker=False, coreference=False) == [
+    assert marked(graph, text, linker=False, coreference="none") == [
         ("Clara Dunn", "Q1", "WIKI"),
         ("Ulm", "Q2", "KG"),
         ("Germany", "Q3", "KG"),

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -116,18 +117,23 @@ def test_a_run_that_was_killed_goes_on(
     assert report.documents == COUNT - 1 and len(report.failures) == 2
 
 
+def children(pid: int) -> list[int]:
+    with suppress(OSError):
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return []
+
+
 def test_a_killed_worker_loses_nothing(kg: Path, sources: Path, expected: bytes, tmp_path: Path) -> None:
     to = tmp_path / "d.jsonl"
     words = [sys.executable, "-m", "kglm", "annotate", str(sources), "--kg", str(kg), "--to", str(to), "--workers", "2"]
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     killed = False
     while process.poll() is None:
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        if not killed and len(children) >= 2:
-            time.sleep(1)
-            os.kill(int(children[-1]), signal.SIGKILL)
+        workers = [grandchild for child in children(process.pid) for grandchild in children(child)]
+        if not killed and len(workers) == 2:
+            os.kill(workers[1], signal.SIGKILL)
             killed = True
-        time.sleep(0.05)
+        time.sleep(0.02)
     assert killed and process.returncode == 0
     assert to.read_bytes() == expected
 
@@ -182,3 +188,45 @@ def test_the_command(kg: Path, sources: Path, expected: bytes, tmp_path: Path, c
     again = command("annotate", str(sources), "--kg", str(kg), "--to", str(to), "--workers", "1", "--prune")
     assert again.returncode == 0 and "left out:" in again.stdout
     assert command("annotate", str(sources), "--kg", str(kg), "--to", str(to), "--workers", "-1").returncode == 2
+
+
+HOSTILE = {
+    "quotes \" ' and\nlines": "Clara Dunn was born in Ulm.",
+    "rtl": "ولدت Clara Dunn في Ulm.",
+    "zero width": "Clara\u200b Dunn was \ufeffborn in\u200d Ulm.",
+    "controls": "Clara Dunn\x00\x07 was born in Ulm.",
+    "signs": ". . . , , ; ' ' @@END@@ @@START@@ Clara Dunn . . Ulm .",
+    "long word": "Clara Dunn " + "x" * 100_000 + " Ulm",
+    "very old": "Clara Dunn was there in 4712 BC and in Ulm.",
+    "many": "Clara Dunn met " + "Ulm, " * 3000,
+}
+
+
+def test_hostile_texts_and_names(tmp_path: Path) -> None:
+    facts = (*FACTS, ("Q1", "P569", "T::9::-4712-00-00T00:00:00Z"), ("Q1", "P1", "Q7"), ("Q1", "P1", "Q8"))
+    names = NAMES | {"Q7": (".",), "Q8": ("", "the")}
+    kg = make_store(tmp_path / "kg", facts, names)
+    lines = [json.dumps({"title": title, "text": text}) for title, text in HOSTILE.items()]
+    lines += [json.dumps({"title": "wiki", "wikitext": "[[" * 5000 + "Clara Dunn" + "{{" * 5000})]
+    lines += [json.dumps({"title": "html", "html": "<p>Clara <b>Dunn" + "<div>" * 5000 + "<table>" * 500 + " Ulm"})]
+    (tmp_path / "texts.jsonl").write_text("\n".join(lines))
+    report = annotate([tmp_path / "texts.jsonl"], tmp_path / "d.jsonl", recipe(kg))
+    documents = {document.title: document for document in read_documents(tmp_path / "d.jsonl")}
+    assert not report.failures and report.documents >= len(HOSTILE)
+    for document in documents.values():
+        assert {mention.id for mention in document.mentions}.isdisjoint({"Q7", "Q8"})
+    assert {"Q1", "Q2"} <= {mention.id for mention in documents["rtl"].mentions}
+    assert "T::9::-4712-00-00T00:00:00Z" in {mention.id for mention in documents["very old"].mentions}
+    assert len(documents["many"].mentions) > 1000
+
+
+@pytest.mark.slow
+def test_a_hub_with_two_hundred_thousand_facts(tmp_path: Path) -> None:
+    many = [(f"Q{n}", "P17", "Q1") for n in range(10, 200_010)]
+    names = {"Q1": ("Union",), "Q2": ("Union City",), "Q77": ("Village",)}
+    kg = make_store(tmp_path / "kg", (*many, ("Q1", "P36", "Q2")), names)
+    (tmp_path / "a.txt").write_text("Hub\n\n" + "In Union lies Union City, and Village too. " * 200)
+    start = time.process_time()
+    report = annotate([tmp_path / "a.txt"], tmp_path / "d.jsonl", recipe(kg))
+    assert report.counts["source NEL"] + report.counts["source KG"] >= 600
+    assert time.process_time() - start < 120, "not a matter of speed: without a bound it is an hour"

@@ -14,12 +14,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kglm.annotate.anchors import Anchors
+from kglm.annotate.clusters import external_resolver
 from kglm.annotate.coreference import CoreferenceConfig, GraphResolver, Resolver
 from kglm.annotate.detection import NameDetector
 from kglm.annotate.linker import Linker
 from kglm.annotate.links import LinkResolver
 from kglm.annotate.matcher import Matcher
 from kglm.annotate.names import NameIndex
+from kglm.annotate.ner import SpacyNames
 from kglm.annotate.story import Found, Story, StoryConfig, settle
 from kglm.annotate.traits import TraitReader
 from kglm.errors import ConfigError
@@ -38,8 +40,11 @@ class AnnotateConfig:
     """Look for names that no link marks."""
     min_p: float = 0.7
     """How sure the linker must be of an entity."""
-    coreference: bool = True
-    """Look for pronouns, kinds and parts of names that stand for whoever was named."""
+    ner: str | None = None
+    """A spaCy pipeline that says where names are; otherwise capitals do."""
+    coreference: str = "graph"
+    """Who looks for pronouns, kinds and parts of names that stand for whoever was named: graph (built in), none, a
+    CoreNLP server (corenlp=ADDRESS) or fastcoref."""
     story: StoryConfig = field(default_factory=StoryConfig)
     resolver: CoreferenceConfig = field(default_factory=CoreferenceConfig)
 
@@ -65,10 +70,15 @@ class Annotator:
         self._links = LinkResolver(graph, self.names)
         traits = TraitReader(graph)
         self.linker = Linker(graph, self.names, anchors=anchors) if config.linker else None
-        self._detector = None if self.linker is None else NameDetector(self.linker, traits, min_p=config.min_p)
+        self._detector: NameDetector | None = None
+        if self.linker is not None:
+            names = None if config.ner is None else SpacyNames(config.ner)
+            self._detector = NameDetector(self.linker, traits, min_p=config.min_p, names=names)
         self._resolver = resolver
-        if resolver is None and config.coreference:
+        if resolver is None and config.coreference == "graph":
             self._resolver = GraphResolver(graph, config.resolver, traits)
+        elif resolver is None and config.coreference != "none":
+            self._resolver = external_resolver(config.coreference)
         self.matcher = Matcher(graph, self.names)
         self._story = Story(self.matcher, config.story)
         self.counts: Counter[str] = Counter()

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kglm.annotate.linker import Linked, Linker
+from kglm.annotate.ner import SpacyNames
 from kglm.annotate.story import Found
 from kglm.annotate.traits import TraitReader
 from kglm.kg.dates import date_words
@@ -24,7 +25,9 @@ NAMES_ONLY = frozenset(["name", "given name", "family name", "surname", "disambi
 class NameDetector:
     """Finds names that are meant as such, and whose they are, for one graph."""
 
-    def __init__(self, linker: Linker, traits: TraitReader, *, min_p: float) -> None:
+    def __init__(self, linker: Linker, traits: TraitReader, *, min_p: float, names: SpacyNames | None = None) -> None:
+        """`names` says where names are, instead of capitals."""
+        self._names = names
         self._linker = linker
         self._graph: KnowledgeGraph = linker.graph
         self._traits = traits
@@ -40,12 +43,14 @@ class NameDetector:
             for each in linked
             if each.start not in given and self._is_sure(each) and _reads_as_name(tokens, each.start, each.end)
         ]
-        while True:  # a name beside one that is part of a longer name is part of it too
-            marked = known | {place for each in meant for place in range(each.start, each.end)}
-            alone = [each for each in meant if _stands_alone(tokens, each.start, each.end, marked)]
-            if len(alone) == len(meant):
-                return alone
-            meant = alone
+        if self._names is not None:
+            spans = self._names.spans(tokens)
+            return [each for each in meant if (each.start, each.end) in spans]
+        return [
+            each
+            for each in meant
+            if _stands_alone(tokens, each.start, each.end, known, human=self._traits.of(each.node).human)
+        ]
 
     def _is_sure(self, linked: Linked) -> bool:
         return linked.candidates[0].p >= self._min_p and self._is_somebody(linked.node)
@@ -74,13 +79,26 @@ def _is_number(word: str) -> bool:
     return any(char.isdigit() for char in word) or set(word) <= set("IVXLCDM")
 
 
-def _stands_alone(tokens: Sequence[str], start: int, end: int, marked: set[int]) -> bool:
-    """Whether words with a capital are not part of a longer name, but for a neighbour that is known by itself."""
-    return not any(
-        0 <= place < len(tokens)
-        and tokens[place][:1].isupper()
-        and is_content(tokens[place])
-        and place not in marked
-        and tokens[place - 1] not in (START, END)
-        for place in (start - 1, end)
-    )
+def _stands_alone(tokens: Sequence[str], start: int, end: int, known: set[int], *, human: bool) -> bool:
+    """Whether words with a capital are not part of a longer name, but for a neighbour that is known by itself, and for
+    a title before a person."""
+
+    def joins(place: int, beyond: int) -> bool:
+        if not 0 <= place < len(tokens) or place in known:
+            return False
+        word = tokens[place]
+        if word in _JOINTS:
+            return 0 <= beyond < len(tokens) and tokens[beyond][:1].isupper()
+        return word[:1].isupper() and is_content(word) and tokens[place - 1] not in (START, END)
+
+    titled = human and start > 0 and tokens[start - 1].rstrip(".") in TITLES
+    return (titled or not joins(start - 1, start - 2)) and not joins(end, end + 1)
+
+
+_JOINTS = frozenset(["-", "–", "/", "&"])
+_TITLES = """
+President Vice-President Chancellor Minister Senator Governor Mayor Judge Justice Ambassador King Queen Prince Princess
+Emperor Empress Sultan Pope Saint St Sir Lady Lord Count Duke Baron Dr Mr Mrs Ms Miss Professor Prof General Admiral
+Colonel Captain Major Lieutenant Sergeant Marshal Commander Bishop Archbishop Cardinal Father Reverend Rabbi Imam
+"""
+TITLES = frozenset(_TITLES.split())

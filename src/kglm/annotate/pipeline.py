@@ -118,7 +118,8 @@ def annotate(
     sources: Sequence[Path], to: Path, recipe: Recipe, *, workers: int = 1, runner: Runner | None = None
 ) -> AnnotateReport:
     """Annotate all articles of the sources into one file; a run that was stopped goes on where it was."""
-    _annotator(recipe)  # what is wrong with the graph is said before anything else; workers find its names made
+    _annotator.cache_clear()  # the graph may have been edited since
+    _annotator(recipe)  # what is wrong with it is said before anything else, and workers find its names made
     files = [file for source in sources for file in article_files(source)]
     parts = to.with_name(to.name + ".parts")
     run = runner or (lambda jobs: ordered_map(annotate_shard, jobs, workers=workers))
@@ -126,12 +127,13 @@ def annotate(
     parts.mkdir(parents=True, exist_ok=True)
     with exclusive(parts / "lock", f"annotates into {to}"):
         done = _begun(parts, _recipe_digest(recipe, files))
-        jobs = _jobs(files, recipe, left_out, done)
+        words, source = 0, _Source(files, left_out)
         with progress("annotating", None, "tokens") as advance:
-            for shard in run(jobs):
+            for shard in run(_jobs(source, recipe, done)):
                 _write(parts, shard)
                 done.add(shard.number)
-                advance(shard.words)
+                words += shard.words
+                advance(shard.words, words / source.share if source.share else None)
         for number in sorted(done):
             report.take(read_json(parts / f"{number:05d}.json"))
         report.counts.update({f"skipped: {why}": n for why, n in left_out.skipped.items()})
@@ -178,9 +180,30 @@ def write_pages(documents: Path, kg: Path, folder: Path) -> int:
     return len(entries)
 
 
-def _jobs(files: Sequence[Path], recipe: Recipe, left_out: ReadingReport, done: set[int]) -> Iterator[Job]:
+class _Source:
+    """The articles of files, and how much of them has been read."""
+
+    def __init__(self, files: Sequence[Path], left_out: ReadingReport) -> None:
+        self._files = files
+        self._left_out = left_out
+        self._size = sum(file.stat().st_size for file in files)
+        self._before = 0
+
+    def __iter__(self) -> Iterator[RawArticle]:
+        for file in self._files:
+            yield from raw_articles(file, self._left_out)
+            self._before += file.stat().st_size
+            self._left_out.consumed = 0
+
+    @property
+    def share(self) -> float:
+        """What has been read, of all bytes."""
+        return (self._before + self._left_out.consumed) / max(self._size, 1)
+
+
+def _jobs(source: Iterable[RawArticle], recipe: Recipe, done: set[int]) -> Iterator[Job]:
     """The shards that are not done yet."""
-    articles = (raw for file in files for raw in raw_articles(file, left_out))
+    articles = iter(source)
     number = 0
     while batch := tuple(islice(articles, SHARD)):
         if number not in done:

@@ -26,9 +26,13 @@ def annotate(
         str | None, typer.Option("--ray", metavar="ADDRESS", help="A Ray cluster instead; `local` starts one here.")
     ] = None,
     linker: Annotated[bool, typer.Option("--linker/--no-linker", help="Look for names that no link marks.")] = True,
+    ner: Annotated[
+        str | None, typer.Option("--ner", metavar="MODEL", help="A spaCy pipeline that says where names are.")
+    ] = None,
     coreference: Annotated[
-        bool, typer.Option("--coreference/--no-coreference", help="Look for pronouns and the like.")
-    ] = True,
+        str,
+        typer.Option("--coreference", help="Pronouns and the like: graph, none, corenlp=http://HOST:PORT, fastcoref."),
+    ] = "graph",
     match: Annotated[bool, typer.Option("--match/--no-match", help="Look for what facts lead to.")] = True,
     min_p: Annotated[float, typer.Option("--min-p", help="How sure the linker must be.")] = 0.7,
     cutoff: Annotated[int, typer.Option("--cutoff", help="Words after which a parent is forgotten.")] = 30,
@@ -56,12 +60,12 @@ def annotate(
     if workers < 0:
         raise ConfigError(f"--workers {workers}", remedy="give 0 or more")
     config = AnnotateConfig(
-        linker=linker, min_p=min_p, coreference=coreference, story=StoryConfig(cutoff=cutoff, match=match)
+        linker=linker, min_p=min_p, ner=ner, coreference=coreference, story=StoryConfig(cutoff=cutoff, match=match)
     )
-    recipe = Recipe(str(kg), config, None if anchors is None else str(anchors), lists)
+    recipe = Recipe(str(kg.absolute()), config, None if anchors is None else str(anchors.absolute()), lists)
     if anchors_to is not None:
         count_anchors(sources, recipe, anchors_to)
-        recipe = recipe._replace(anchors=str(anchors_to))
+        recipe = recipe._replace(anchors=str(anchors_to.absolute()))
     runner = None
     if ray is not None:
         from kglm.annotate.on_ray import ray_runner

@@ -60,6 +60,8 @@ class ReadingReport:
     """How many records gave no article, by reason: redirects, pages about the wiki itself, broken ones."""
     problems: list[str] = field(default_factory=list)
     """The first records that should have been readable, each with its place."""
+    consumed: int = 0
+    """Bytes of the file at hand, as it is on disk, that have been read."""
 
     def skip(self, reason: str) -> None:
         """Count something that is left out on purpose."""

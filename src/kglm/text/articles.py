@@ -127,7 +127,7 @@ def raw_articles(file: Path, report: ReadingReport) -> Iterator[RawArticle]:
     if kind == "dump":
         yield from _raw_pages(file, report)
     elif kind in ("lines", "json"):
-        for line, place in _json_values(file, kind):
+        for line, place in _json_values(file, kind, report):
             yield RawArticle(kind, line, "", place)
     else:
         raw = None
@@ -159,7 +159,7 @@ def read_redirects(path: str | PathLike[str], *, report: ReadingReport | None = 
         if kind == "dump":
             yield from read_dump_redirects(file, report)
         elif kind in ("lines", "json"):
-            for line, place in _json_values(file, kind):
+            for line, place in _json_values(file, kind, report):
                 found = list[tuple[str, str]]()
                 with report.record(place):
                     found += redirects_from_json(line, place)
@@ -234,7 +234,7 @@ _UNDERLINE = re.compile(r"={3,}|-{3,}")
 _LONGEST_HEADING = 100
 
 
-def _json_values(path: Path, kind: str) -> Iterator[tuple[bytes, str]]:
+def _json_values(path: Path, kind: str, report: ReadingReport) -> Iterator[tuple[bytes, str]]:
     """The JSON objects of a file, each with its place: one a line, or one value, or an array of them."""
     if kind == "json":
         data = _bytes(path)
@@ -248,7 +248,11 @@ def _json_values(path: Path, kind: str) -> Iterator[tuple[bytes, str]]:
             return
         except (msgspec.DecodeError, UnicodeDecodeError):
             pass  # then line by line, and what is wrong is said of its line
-    for number, line in read_lines(path):
+
+    def consumed(count: int) -> None:
+        report.consumed = count
+
+    for number, line in read_lines(path, consumed):
         yield line, f"{path}, line {number}"
 
 

@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import unescape
+from io import BufferedReader
 from os import PathLike
-from typing import BinaryIO
 from xml.etree import ElementTree
 
 from kglm.errors import DataError
-from kglm.files import open_binary, reading
+from kglm.files import open_binary, position, reading
 from kglm.kg.ids import normalise_title
 from kglm.text.article import ReadingReport
 from kglm.text.titles import ENGLISH, Namespaces
@@ -59,11 +59,12 @@ class Dump:
                     last = f"page {page.title!r}"
                     yield page
 
-    def _cut(self, stream: BinaryIO) -> Iterator[bytes]:
+    def _cut(self, stream: BufferedReader) -> Iterator[bytes]:
         """The bytes of each page, from `<page>` to `</page>`."""
         buffer, searched, head, dropping = bytearray(), 0, False, False
         while chunk := stream.read(CHUNK):
             buffer += chunk
+            self.report.consumed = position(stream)
             start = 0
             while (end := buffer.find(_CLOSE, max(start, searched))) >= 0:
                 if not head:
