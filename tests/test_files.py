@@ -28,7 +28,7 @@ def test_lines_are_unpacked_by_content(tmp_path: Path, suffix: str, name: str) -
 @pytest.mark.parametrize("parallel", [False, True])
 def test_concatenated_streams(tmp_path: Path, parallel: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Dumps are made of many small streams one after the other."""
-    monkeypatch.setattr("kglm.files.PARALLEL_BZIP2_FROM", 0 if parallel else 1 << 40)
+    monkeypatch.setattr("kglm.packed.PARALLEL_BZIP2_FROM", 0 if parallel else 1 << 40)
     for suffix, compress in COMPRESSORS.items():
         path = tmp_path / f"x{suffix}"
         path.write_bytes(compress(b"a\nb") + compress(b"\nc\n"))
@@ -40,7 +40,7 @@ def test_concatenated_streams(tmp_path: Path, parallel: bool, monkeypatch: pytes
 def test_a_truncated_file_is_an_error(
     tmp_path: Path, suffix: str, parallel: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kglm.files.PARALLEL_BZIP2_FROM", 0 if parallel else 1 << 40)
+    monkeypatch.setattr("kglm.packed.PARALLEL_BZIP2_FROM", 0 if parallel else 1 << 40)
     whole = COMPRESSORS[suffix](os.urandom(200_000).hex().encode())
     (tmp_path / "x").write_bytes(whole[:-1000])
     with pytest.raises(DataError, match="ends in the middle"):
@@ -52,7 +52,7 @@ def test_a_truncated_file_is_an_error(
 def test_a_damaged_file_is_an_error(
     tmp_path: Path, suffix: str, parallel: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kglm.files.PARALLEL_BZIP2_FROM", 0 if parallel else 1 << 40)
+    monkeypatch.setattr("kglm.packed.PARALLEL_BZIP2_FROM", 0 if parallel else 1 << 40)
     whole = bytearray(COMPRESSORS[suffix](os.urandom(300_000).hex().encode()))
     for place in range(len(whole) // 2, len(whole) // 2 + 40):
         whole[place] ^= 0xFF

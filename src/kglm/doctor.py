@@ -15,12 +15,13 @@ from typing import Literal
 import numpy as np
 
 from kglm.errors import DataError, KglmError, LiteralError
-from kglm.files import open_binary, read_lines, reading
+from kglm.files import read_lines, reading
 from kglm.kg.arrays import build_arrays
 from kglm.kg.compiled import open_compiled
 from kglm.kg.ids import is_entity_id, is_relation_id
 from kglm.kg.literals import canonical_literal, is_literal
 from kglm.kg.store import Store
+from kglm.packed import open_binary
 from kglm.text.document import parse_document
 from kglm.text.repair import repair
 

@@ -6,14 +6,12 @@ name, are synced, then renamed: a reader sees the old file or the new one, never
 
 from __future__ import annotations
 
-import bz2
 import codecs
 import errno
 import gzip
 import io
 import json
 import os
-import re
 import shutil
 import sqlite3
 import tempfile
@@ -27,17 +25,14 @@ from typing import Any, BinaryIO
 import zstandard
 
 from kglm.errors import DataError, KglmError
+from kglm.packed import AnyPath, Unpacker, open_binary, position
 
-GZIP_MAGIC, ZSTD_MAGIC = b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd"
-BZIP2_MAGIC = re.compile(rb"BZh[1-9](?:1AY&SY|\x17\x72\x45\x38\x50\x90)")  # a text may well start with "BZh"
-PARALLEL_BZIP2_FROM = 8 << 20
-"""Compressed size from which bzip2 is unpacked by all cores; below, starting the threads costs more."""
 LONGEST_LINE = 512 << 20
 """A line longer than this is refused: no record is that big, a wrong file often is."""
 
 
 @contextmanager
-def reading(path: str | os.PathLike[str]) -> Iterator[None]:
+def reading(path: AnyPath) -> Iterator[None]:
     """Turn what can go wrong when `path` is read into errors with a place and a remedy."""
     try:
         yield
@@ -62,7 +57,7 @@ def reading(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 @contextmanager
-def writing(path: str | os.PathLike[str]) -> Iterator[None]:
+def writing(path: AnyPath) -> Iterator[None]:
     """Turn what can go wrong when `path` is written into errors with a place and a remedy."""
     full = "free some space or write elsewhere, then run the command again"
     try:
@@ -91,129 +86,7 @@ def writing(path: str | os.PathLike[str]) -> Iterator[None]:
         ) from error
 
 
-class _Unpacker(io.RawIOBase):
-    """Unpacked bytes of a compressed file. `position` is how far the packed file has been read."""
-
-    def __init__(self, raw: BinaryIO) -> None:
-        self._raw = raw
-
-    def readable(self) -> bool:
-        return True
-
-    def unpack(self, size: int) -> bytes:
-        raise NotImplementedError
-
-    def position(self) -> int:
-        return self._raw.tell()
-
-    def readinto(self, buffer: Any) -> int:
-        data = self.unpack(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        self._raw.close()
-        super().close()
-
-
-class _Gzip(_Unpacker):
-    def __init__(self, raw: BinaryIO) -> None:
-        super().__init__(raw)
-        self._stream = gzip.GzipFile(fileobj=raw, mode="rb")
-
-    def unpack(self, size: int) -> bytes:
-        return self._stream.read(size)
-
-
-class _Bzip2(_Unpacker):
-    def __init__(self, raw: BinaryIO) -> None:
-        super().__init__(raw)
-        self._stream = bz2.BZ2File(raw)
-
-    def unpack(self, size: int) -> bytes:
-        return self._stream.read(size)
-
-
-class _ParallelBzip2(_Unpacker):
-    """bzip2 unpacked by all cores; the library's bare C++ exceptions become what `bz2` would raise."""
-
-    def __init__(self, raw: BinaryIO) -> None:
-        import indexed_bzip2
-
-        super().__init__(raw)
-        self._stream = indexed_bzip2.open(raw.name, parallelization=os.cpu_count() or 1)
-
-    def unpack(self, size: int) -> bytes:
-        try:
-            return bytes(self._stream.read(size))
-        except RuntimeError as error:
-            raise EOFError from error
-        except ValueError as error:
-            raise zlib.error(str(error)) from error
-
-    def position(self) -> int:
-        return int(self._stream.tell_compressed()) // 8
-
-    def close(self) -> None:
-        if not self.closed:
-            self._stream.close()
-        super().close()
-
-
-class _Zstd(_Unpacker):
-    """Zstandard frames one after the other; unlike the library's reader, a cut-off frame is an error."""
-
-    def __init__(self, raw: BinaryIO) -> None:
-        super().__init__(raw)
-        self._frame: Any = None
-        self._pending = b""
-
-    def unpack(self, size: int) -> bytes:
-        while not self._pending:
-            chunk = b""
-            if self._frame is not None and self._frame.eof:
-                chunk, self._frame = self._frame.unused_data, None
-            chunk = chunk or self._raw.read(1 << 18)
-            if not chunk:
-                if self._frame is not None:
-                    raise EOFError
-                return b""
-            if self._frame is None:
-                self._frame = zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj()
-            self._pending = self._frame.decompress(chunk)
-        data, self._pending = self._pending[:size], self._pending[size:]
-        return data
-
-
-def open_binary(path: str | os.PathLike[str]) -> io.BufferedReader:
-    """Open `path` for reading bytes, unpacked if it is compressed. Use inside `reading(path)`."""
-    path = Path(path)
-    raw = path.open("rb")
-    if not path.is_file():
-        raw.close()
-        raise DataError("is a pipe or device", place=path, remedy="save it to a file first: it is read more than once")
-    magic = raw.read(10)
-    raw.seek(0)
-    unpacker: type[_Unpacker]
-    if magic.startswith(GZIP_MAGIC):
-        unpacker = _Gzip
-    elif BZIP2_MAGIC.match(magic):
-        unpacker = _ParallelBzip2 if path.stat().st_size >= PARALLEL_BZIP2_FROM else _Bzip2
-    elif magic.startswith(ZSTD_MAGIC):
-        unpacker = _Zstd
-    else:
-        return raw
-    return io.BufferedReader(unpacker(raw), 1 << 18)
-
-
-def position(stream: io.BufferedReader) -> int:
-    """How far the file on disk has been read, packed bytes if it is packed."""
-    return stream.raw.position() if isinstance(stream.raw, _Unpacker) else stream.tell()
-
-
-def read_lines(
-    path: str | os.PathLike[str], consumed: Callable[[int], None] | None = None
-) -> Iterator[tuple[int, bytes]]:
+def read_lines(path: AnyPath, consumed: Callable[[int], None] | None = None) -> Iterator[tuple[int, bytes]]:
     """Number (from 1) and bytes of each line, without its line end; blank lines are passed over.
 
     `consumed` is told how far the file on disk has been read.
@@ -246,7 +119,7 @@ class Block:
     """Bytes read so far of the file as it is on disk: for progress."""
 
 
-def read_blocks(path: str | os.PathLike[str], size: int, *, offset: int = 0, first_line: int = 1) -> Iterator[Block]:
+def read_blocks(path: AnyPath, size: int, *, offset: int = 0, first_line: int = 1) -> Iterator[Block]:
     """Cut a file into blocks of about `size` bytes at line ends, starting at an earlier block's `next_offset`.
 
     Memory is bounded by `size` plus the longest line, however long the file.
@@ -268,7 +141,7 @@ def read_blocks(path: str | os.PathLike[str], size: int, *, offset: int = 0, fir
 
 def _skip(stream: io.BufferedReader, offset: int) -> None:
     """Go forward to `offset`; compressed streams can only get there by unpacking."""
-    if not isinstance(stream.raw, _Unpacker):
+    if not isinstance(stream.raw, Unpacker):
         stream.seek(offset)
         return
     while offset > 0:
@@ -279,7 +152,7 @@ def _skip(stream: io.BufferedReader, offset: int) -> None:
 
 
 @contextmanager
-def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def atomic_file(path: AnyPath) -> Iterator[BinaryIO]:
     """A file that appears under its name whole, or not at all. `.gz` names are compressed."""
     path = Path(path)
     with writing(path):
@@ -305,7 +178,7 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
+def atomic_directory(path: AnyPath) -> Iterator[Path]:
     """A directory that appears under its name whole, or not at all.
 
     When another process has put it there in the meantime, theirs stays and ours is dropped: two that build
@@ -340,7 +213,7 @@ def remove_directory(directory: Path) -> None:
 
 
 @contextmanager
-def exclusive(path: str | os.PathLike[str], what: str) -> Iterator[None]:
+def exclusive(path: AnyPath, what: str) -> Iterator[None]:
     """Hold the lock file `path` while working; another process that wants it is told that `what` goes on."""
     try:
         import fcntl
@@ -386,12 +259,12 @@ def sync_directory(path: Path) -> None:
         os.close(descriptor)
 
 
-def write_json(path: str | os.PathLike[str], value: object) -> None:
+def write_json(path: AnyPath, value: object) -> None:
     with atomic_file(path) as stream:
         stream.write(json.dumps(value, ensure_ascii=False, indent=2).encode() + b"\n")
 
 
-def read_json(path: str | os.PathLike[str]) -> Any:
+def read_json(path: AnyPath) -> Any:
     with reading(path):
         content = Path(path).read_bytes()
     try:

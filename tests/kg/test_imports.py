@@ -164,7 +164,7 @@ class TestResult:
     )
     def test_compressed_sources(self, dump: Path, imported: Path, tmp_path: Path, suffix: str, compress: object,
                                 monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
-        monkeypatch.setattr("kglm.files.PARALLEL_BZIP2_FROM", 0)
+        monkeypatch.setattr("kglm.packed.PARALLEL_BZIP2_FROM", 0)
         packed = tmp_path / f"dump.json.{suffix}"
         packed.write_bytes(compress(dump.read_bytes()))  # type: ignore[operator]
         import_graph([packed], tmp_path / "g.kg", workers=1)

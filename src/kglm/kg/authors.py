@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from kglm.errors import DataError
-from kglm.files import open_binary, reading
+from kglm.files import reading
 from kglm.kg.ids import NEW, REFLEXIVE, REVERSE, is_item_id
 from kglm.kg.literals import is_literal
 from kglm.kg.records import Batch, Source, TermReader
+from kglm.packed import open_binary
 
 RECORDS_A_BATCH = 20_000
 _ALLOWED = {

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from kglm.errors import DataError, KglmError
-from kglm.files import Block, exclusive, open_binary, read_blocks, reading
+from kglm.files import Block, exclusive, read_blocks, reading
 from kglm.kg.authors import read_authors
 from kglm.kg.compiled import compile_store
 from kglm.kg.kgtk import REQUIRED as KGTK_COLUMNS
@@ -28,6 +28,7 @@ from kglm.kg.staging import Staging
 from kglm.kg.store import Store
 from kglm.kg.tables import parse_facts, parse_jsonl, parse_redirects, parse_relations
 from kglm.kg.wikidata import parse_dump
+from kglm.packed import open_binary
 from kglm.parallel import available_cores, ordered_map
 from kglm.progress import progress
 

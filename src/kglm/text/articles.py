@@ -19,7 +19,8 @@ from pathlib import Path
 import msgspec
 
 from kglm.errors import DataError
-from kglm.files import open_binary, read_lines, reading
+from kglm.files import read_lines, reading
+from kglm.packed import open_binary
 from kglm.text.article import (
     NO_TEXT,
     NOT_AN_ARTICLE,

@@ -15,8 +15,9 @@ from os import PathLike
 from xml.etree import ElementTree
 
 from kglm.errors import DataError
-from kglm.files import open_binary, position, reading
+from kglm.files import reading
 from kglm.kg.ids import normalise_title
+from kglm.packed import open_binary, position
 from kglm.text.article import ReadingReport
 from kglm.text.titles import ENGLISH, Namespaces
 
