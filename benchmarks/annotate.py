@@ -22,7 +22,7 @@ from typing import Any
 
 from kglm.annotate.annotator import AnnotateConfig, Annotator
 from kglm.text.article import Article, Link
-from kglm.text.document import Document, read_documents
+from kglm.text.document import END, Document, read_documents
 
 WAYS = {
     "links and story": AnnotateConfig(linker=False, coreference="none"),
@@ -32,7 +32,11 @@ WAYS = {
 
 
 def article(document: Document) -> Article:
-    links = [Link(each.start, each.end, each.id) for each in document.mentions if each.source == "WIKI"]
+    links = [
+        Link(each.start, each.end, each.id)
+        for each in document.mentions
+        if each.source == "WIKI" and END not in document.tokens[each.start : each.end]
+    ]
     return Article(document.title, document.tokens, links)
 
 

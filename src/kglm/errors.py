@@ -34,6 +34,10 @@ class ConfigError(KglmError):
     """A setting is unknown or has a wrong value."""
 
 
+class ServiceError(KglmError):
+    """Another program that is needed does not answer: what waits for it is not done, and can be done later."""
+
+
 class LiteralError(KglmError):
     """A date or quantity that cannot be understood."""
 

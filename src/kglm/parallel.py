@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import wait
@@ -27,12 +27,15 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def ordered_map(function: Callable[[Item], Result], items: Iterable[Item], *, workers: int) -> Iterator[Result]:
+def ordered_map(
+    function: Callable[[Item], Result], items: Iterable[Item], *, workers: int, loads: Sequence[str] = ()
+) -> Iterator[Result]:
     """`map(function, items)` over `workers` processes; with one, in this process.
 
     At most two items a worker are in flight, so a slow consumer bounds the memory. `function` must be
     importable by name: workers share nothing of this process. If one is killed, all are started again and what was
-    not finished is done again; an item that kills its worker each time ends the work.
+    not finished is done again; an item that kills its worker each time ends the work. `loads` are modules that workers
+    will need: loaded once, they are shared.
     """
     if workers <= 1:
         yield from map(function, items)
@@ -42,7 +45,7 @@ def ordered_map(function: Callable[[Item], Result], items: Iterable[Item], *, wo
     deaths = 0
     while True:
         try:
-            for result in _pooled(function, source, waiting, workers):
+            for result in _pooled(function, source, waiting, workers, loads):
                 deaths = 0
                 yield result
             return
@@ -56,10 +59,16 @@ def ordered_map(function: Callable[[Item], Result], items: Iterable[Item], *, wo
 
 
 def _pooled(
-    function: Callable[[Item], Result], source: Iterator[Item], waiting: deque[Item], workers: int
+    function: Callable[[Item], Result],
+    source: Iterator[Item],
+    waiting: deque[Item],
+    workers: int,
+    loads: Sequence[str],
 ) -> Iterator[Result]:
     """Results by one pool of processes, first of what is waiting. What leaves `waiting` was yielded."""
-    with ProcessPoolExecutor(workers, mp_context=_context(function), initializer=_leave_with_parent) as pool:
+    with ProcessPoolExecutor(
+        workers, mp_context=_context([function.__module__, *loads]), initializer=_leave_with_parent
+    ) as pool:
         pending: deque[Future[Result]] = deque(pool.submit(function, item) for item in waiting)
         try:
             while True:
@@ -80,7 +89,7 @@ def _pooled(
                 future.cancel()
 
 
-def _context(function: Callable[[Item], Result]) -> BaseContext:
+def _context(loads: list[str]) -> BaseContext:
     """Workers are forked from a process that has loaded the code and nothing else: they begin at once and share it.
 
     It is started with the first work of this process, and knows what that needs.
@@ -88,7 +97,7 @@ def _context(function: Callable[[Item], Result]) -> BaseContext:
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([function.__module__])
+    context.set_forkserver_preload(loads)
     return context
 
 

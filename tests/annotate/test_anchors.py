@@ -67,6 +67,13 @@ def test_saved_and_loaded(anchors: Anchors, graph: KnowledgeGraph, tmp_path: Pat
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
     other = KnowledgeGraph.open(make_store(tmp_path / "other", [("Q9", "P1", "Q3")], {"Q3": ("Rome",)}))
     assert len(Anchors.load(tmp_path / "a.json", other)) == 1, "only Rome is in this graph"
-    (tmp_path / "c.json").write_text("[]")
-    with pytest.raises(DataError, match="no table of link texts"):
-        Anchors.load(tmp_path / "c.json", graph)
+    for wrong in (
+        "[]",
+        "{",
+        '{"format": 1}',
+        '{"format": 1, "links": []}',
+        '{"format": 1, "links": {"a": {"Q1": "3"}}}',
+    ):
+        (tmp_path / "c.json").write_text(wrong)
+        with pytest.raises(DataError, match="no table of link texts"):
+            Anchors.load(tmp_path / "c.json", graph)

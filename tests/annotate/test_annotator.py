@@ -113,3 +113,57 @@ def test_settings(graph: KnowledgeGraph, tmp_path: Path) -> None:
     with KnowledgeGraph.open(namesakes) as torn:
         assert marked(torn, text) == [], "two namesakes of which nothing tells which"
         assert [name for name, _, _ in marked(torn, text, min_p=0.2)] == ["Rome"]
+
+
+def given(*mentions: tuple[int, int, str]) -> list[Mention]:
+    return [Mention(start, end, id, "NEL", (NEW,), (id,)) for start, end, id in mentions]
+
+
+class TestStrangers:
+    """Entities that a text came with and the graph does not have."""
+
+    def test_they_are_there_for_all_steps(self, graph: KnowledgeGraph) -> None:
+        text = article("Here Clara Dunn left Ulm .")
+        text.mentions = given((2, 4, "Q999"))
+        found = Annotator(graph).annotate(text).mentions
+        assert [(each.id, each.is_new) for each in found] == [("Q999", True), ("Q2", True)], "Q1 is nowhere"
+
+    def test_the_same_again(self, graph: KnowledgeGraph) -> None:
+        text = article("Foo met Foo " + "w " * 40 + "Foo")
+        text.mentions = given((1, 2, "Q999"), (3, 4, "Q999"), (44, 45, "Q999"))
+        found = Annotator(graph).annotate(text).mentions
+        assert [each.explanations for each in found] == [(), (("Q999", "@@REFLEXIVE@@"),), ()]
+
+    def test_they_stay_in_their_sentence(self, graph: KnowledgeGraph) -> None:
+        text = article("Foo Bar | Clara")
+        text.mentions = given((1, 4, "Q999"))
+        assert [(each.start, each.end) for each in Annotator(graph).annotate(text).mentions] == [(1, 3)]
+        text.mentions = given((1, 5, "Q999"))
+        annotator = Annotator(graph)
+        assert annotator.annotate(text).mentions == []
+        assert annotator.counts["given mentions over the end of a sentence"] == 1
+
+
+def test_what_is_given_stands_before_links(graph: KnowledgeGraph) -> None:
+    text = article("in Bonn", (2, 3, "Ulm"))
+    text.mentions = given((2, 3, "Q4"))
+    assert [each.id for each in Annotator(graph).annotate(text).mentions] == ["Q4"]
+
+
+def test_the_graph_is_taken_as_it_is(tmp_path: Path) -> None:
+    with KnowledgeGraph.open(make_store(tmp_path, FACTS, NAMES), writable=True) as graph:
+        annotator = Annotator(graph)
+        text = article("Clara Dunn was born on May 4 , 1871", (1, 3, "Q1"))
+        assert [each.id for each in annotator.annotate(text).mentions] == ["Q1"]
+        graph.set("Q1", "P19", "T::11::+1871-05-04T00:00:00Z")
+        assert [each.id for each in annotator.annotate(text).mentions] == ["Q1"]
+        assert [each.id[:4] for each in Annotator(graph).annotate(text).mentions] == ["Q1", "T::1"]
+
+
+def test_an_alias_is_no_title(tmp_path: Path) -> None:
+    names = {"Q1": ("Tampa Bay Lightning", "Lightning"), "Q2": ("rain",), "Q3": ("Snow",), "Q4": ("snow",)}
+    store = make_store(tmp_path, [("Q1", "P1", "Q2"), ("Q3", "P1", "Q4")], names)
+    with KnowledgeGraph.open(store) as graph:
+        links = [(1, 2, "Lightning"), (2, 3, "Rain"), (3, 4, "Snow")]
+        found = Annotator(graph, AnnotateConfig(linker=False)).links(article("Lightning Rain Snow", *links))
+        assert [graph.id(each.node) for each in found] == ["Q2"], "an alias is not enough, nor is one of two labels"

@@ -24,6 +24,7 @@ FACTS = (
     ("Q6", "P31", HUMAN),
     ("Q7", "P31", "Q7889"),
     ("Q8", "P31", HUMAN),
+    ("Q8", "P569", "T::9::+1989-00-00T00:00:00Z"),
 )
 NAMES = {
     "Q1": ("Adam Baker",),
@@ -87,6 +88,8 @@ def meant(graph: KnowledgeGraph, *sentences: str, subject: str | None = None) ->
         (["[Adam Baker|Q1] sang .", "Mary Baker won .", "The Baker Street"], []),
         (["[Angel of Death|Q8] sang .", "Angel won ; Death too ."], []),
         (["[Star Quest|Q3] sold well .", "Quest won ."], []),
+        (["[Star Quest|Q3] sold well .", "The IT department ran ITS IT ."], []),
+        (["In [1989|T::9::+1989-00-00T00:00:00Z] all was well .", "It was cold ."], []),
     ],
 )  # fmt: skip
 def test_who_is_meant(graph: KnowledgeGraph, sentences: list[str], expected: list[tuple[str, str]]) -> None:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,8 +18,8 @@ from conftest import Command
 from kglm.annotate import pipeline
 from kglm.annotate.anchors import Anchors
 from kglm.annotate.annotator import AnnotateConfig, Annotator
-from kglm.annotate.pipeline import Recipe, annotate
-from kglm.errors import DataError, KglmError
+from kglm.annotate.pipeline import Job, Recipe, Shard, annotate, annotate_shard
+from kglm.errors import ConfigError, DataError, KglmError, ServiceError
 from kglm.kg.graph import KnowledgeGraph
 from kglm.text.article import Article
 from kglm.text.document import Document, read_documents
@@ -155,15 +156,80 @@ def test_an_article_that_fails_is_named_and_the_rest_goes_on(
 
 
 def test_other_settings_do_not_go_on_with_a_run(kg: Path, sources: Path, tmp_path: Path) -> None:
-    def stop(jobs: object) -> object:
+    def stop(jobs: Iterable[Job]) -> Iterator[Shard]:
+        yield annotate_shard(next(iter(jobs)))
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        annotate([sources], tmp_path / "d.jsonl", recipe(kg), runner=stop)  # type: ignore[arg-type]
+        annotate([sources], tmp_path / "d.jsonl", recipe(kg), runner=stop)
     other = Recipe(str(kg), AnnotateConfig(min_p=0.9))
     with pytest.raises(KglmError, match="begun with other sources or settings"):
         annotate([sources], tmp_path / "d.jsonl", other)
     annotate([sources], tmp_path / "d.jsonl", recipe(kg))
+
+
+def test_the_graph_must_stay_as_it_is(sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = make_store(tmp_path / "kg", FACTS, NAMES)
+
+    def edited(jobs: Iterable[Job]) -> Iterator[Shard]:
+        for job in jobs:
+            if job.number == 2:
+                with KnowledgeGraph.open(own, writable=True) as graph:
+                    graph.add("Q3", "P17", "Q1")
+                pipeline._annotator.cache_clear()
+            yield annotate_shard(job)
+
+    with pytest.raises(KglmError, match="edited since this run began"):
+        annotate([sources], tmp_path / "d.jsonl", recipe(own), runner=edited)
+
+
+def test_a_service_that_is_down_stops_the_run_and_no_article_is_lost(
+    kg: Path, sources: Path, expected: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, to = Annotator.annotate, tmp_path / "d.jsonl"
+
+    def down(self: Annotator, article: Article) -> Document:
+        if article.title == "Text 50":
+            raise ServiceError("no answer")
+        return real(self, article)
+
+    monkeypatch.setattr(Annotator, "annotate", down)
+    with pytest.raises(ServiceError):
+        annotate([sources], to, recipe(kg))
+    assert not to.exists()
+    monkeypatch.setattr(Annotator, "annotate", real)
+    annotate([sources], to, recipe(kg))
+    assert to.read_bytes() == expected
+
+
+def test_nothing_is_overwritten(kg: Path, tmp_path: Path) -> None:
+    source = tmp_path / "a.txt"
+    source.write_text("Note\n\nClara Dunn.")
+    for to in (kg, source, tmp_path):
+        with pytest.raises(ConfigError, match="is a folder, the graph or a source"):
+            annotate([source], to, recipe(kg))
+    with pytest.raises(KglmError):
+        annotate([source], source / "d.jsonl", recipe(kg))
+    assert source.read_text() == "Note\n\nClara Dunn."
+
+
+def test_the_result_may_stand_among_the_sources(kg: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("Note\n\nClara Dunn.")
+    to = tmp_path / "d.jsonl"
+    for _ in range(2):
+        assert annotate([tmp_path], to, recipe(kg)).documents == 1
+    (tmp_path / "d.jsonl.parts").mkdir()
+    (tmp_path / "d.jsonl.parts" / "00000.jsonl").write_text("{}")
+    assert annotate([tmp_path], to, recipe(kg)).documents == 1, "what an earlier start left is no source"
+
+
+def test_a_file_that_was_mended_is_read_again(kg: Path, tmp_path: Path) -> None:
+    source, to = tmp_path / "a.jsonl", tmp_path / "d.jsonl"
+    source.write_text("{\n")
+    with pytest.raises(DataError, match="no article could be annotated"):
+        annotate([source], to, recipe(kg))
+    source.write_text('{"title": "A", "text": "Clara Dunn."}')
+    assert annotate([source], to, recipe(kg)).documents == 1
 
 
 def test_nothing_to_annotate(kg: Path, tmp_path: Path) -> None:

@@ -56,3 +56,16 @@ def test_signs_are_no_mentions(tmp_path: Path) -> None:
     write_documents(tmp_path / "d.jsonl", [text])
     assert prune_file(tmp_path / "d.jsonl")["pruned signs"] == 1
     assert [each.mentions for each in read_documents(tmp_path / "d.jsonl")] == [[mention(2, "Q2")]]
+
+
+def test_a_parent_that_is_left_must_be_near() -> None:
+    far = document(
+        mention(1, "Q2"),
+        mention(52, "Q2", ("P9", "Q3"), source="KG"),
+        mention(54, "Q1", ("P1", "Q2")),
+        words=60,
+    )
+    [left] = pruned([far], {"P9"}, Counter())
+    assert left.mentions == [mention(1, "Q2"), mention(54, "Q1")]
+    [wide] = pruned([far], {"P9"}, Counter(), cutoff=60)
+    assert wide.mentions[-1].explanations == (("Q2", "P1"),)

@@ -221,7 +221,8 @@ class TestSettling:
         assert settle(self.WORDS, [Found(2, 3, 1, "NEL"), Found(2, 4, 2, "NEL")]) == [Found(2, 4, 2, "NEL")]
 
     def test_what_leaves_the_text_or_the_sentence_is_cut_or_dropped(self) -> None:
-        assert settle(self.WORDS, [Found(0, 2, 1, "WIKI"), Found(5, 9, 1, "WIKI"), Found(4, 4, 1, "WIKI")]) == []
+        assert settle(self.WORDS, [Found(0, 2, 1, "WIKI"), Found(6, 9, 1, "WIKI"), Found(4, 4, 1, "WIKI")]) == []
+        assert settle(self.WORDS, [Found(5, 9, 1, "WIKI")]) == [Found(5, 6, 1, "WIKI")]
 
     @given(
         st.lists(st.tuples(st.integers(0, 7), st.integers(0, 8), st.integers(1, 2), st.sampled_from(["WIKI", "KG"])))

@@ -210,8 +210,6 @@ def test_json_lines_of_every_form(tmp_path: Path) -> None:
          "link [1, 3) does not fit a length of 2; give 0 <= start < end <= length", "malformed record"),
         ('{"title": "A", "text": "abc", "links": [{"start": 0, "end": 2, "target": "B"}, '
          '{"start": 1, "end": 3, "target": "B"}]}', "link [1, 3) overlaps the one before", "malformed record"),
-        ('{"title": "A", "tokens": ["a", "@@END@@", "b"], "links": [{"start": 0, "end": 3, "target": "B"}]}',
-         "link [0, 3) holds @@START@@ or @@END@@; let a link stay", "malformed record"),
         ('{"title": "A", "tokens": ["a"], "annotations": [{"source": "X", "id": "Q1", "relation": [], '
          '"parent_id": [], "span": [0, 1]}]}', "line 2, annotation 1: unknown source 'X'", "malformed record"),
     ],
@@ -360,3 +358,13 @@ def test_a_wiki_names_its_own_namespaces() -> None:
     own = Namespaces.named([(0, ""), (6, "Datei"), (4, "Unser Wiki")])
     assert own.target("Datei:A") is None and own.target("unser_wiki:A") is None and own.target("A:B") == "A:B"
     assert own.is_unseen("Datei:A") and not own.is_unseen(":Datei:A") and not own.is_unseen("Unser Wiki:A")
+
+
+def test_a_link_over_the_end_of_a_sentence_is_left_out(tmp_path: Path) -> None:
+    links = [{"start": 1, "end": 4, "target": "X"}, {"start": 4, "end": 5, "target": "Y"}]
+    record = {"title": "T", "tokens": ["@@START@@", "a", "b", "@@END@@", "c", "@@END@@"], "links": links}
+    (tmp_path / "a.jsonl").write_text(json.dumps(record))
+    report = ReadingReport()
+    [article] = read_articles(tmp_path / "a.jsonl", report=report)
+    assert article.links == [Link(4, 5, "Y")]
+    assert report.skipped == {"link over the end of a sentence": 1} and not report.problems

@@ -7,9 +7,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+import msgspec
+
 from kglm.annotate.names import hash_name
 from kglm.errors import DataError
-from kglm.files import read_json, write_json
+from kglm.files import reading, write_json
 from kglm.kg.graph import KnowledgeGraph
 
 FORMAT = 1
@@ -17,6 +19,11 @@ UNSEEN = 0.5
 """Links that each entity is given to begin with."""
 MIN_LINKS, MIN_SHARE = 2, 0.02
 """Links, and share of a name's links, that make the name one of the entity's."""
+
+
+class _Table(msgspec.Struct):
+    format: int
+    links: dict[str, dict[str, int]]
 
 
 class Anchors:
@@ -43,7 +50,7 @@ class Anchors:
                     yield self._text[name].split(" "), node
 
     def log_share(self, name: int, node: int) -> float:
-        """log of the share of a name's links (given as H) that lead to the entity, against an even share."""
+        """log of the share of a name's links (given as H) that lead to the entity; 0 for a name without links."""
         counts = self._of.get(name)
         if not counts:
             return 0.0
@@ -69,13 +76,17 @@ class Anchors:
     @classmethod
     def load(cls, path: Path, graph: KnowledgeGraph) -> Anchors:
         """From JSON; entities that the graph does not have are left out."""
-        record = read_json(path)
-        if not isinstance(record, dict) or record.get("format") != FORMAT:
+        try:
+            with reading(path):
+                record = msgspec.json.decode(path.read_bytes(), type=_Table)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise DataError(
-                "is no table of link texts", place=path, remedy="make one with: kglm annotate --save-anchors"
-            )
+                f"is no table of link texts ({error})", place=path, remedy="make one with: kglm annotate --anchors-to"
+            ) from error
+        if record.format != FORMAT:
+            raise DataError(f"is of format {record.format}, not {FORMAT}", place=path, remedy="make it again")
         anchors = cls()
-        for text, counts in record["links"].items():
+        for text, counts in record.links.items():
             words = text.split(" ")
             known = {node: times for id, times in counts.items() if (node := graph.find(id)) is not None}
             if known:

@@ -4,7 +4,7 @@ annotator = Annotator.open("world.kg")
 document = annotator.annotate(article)
 
 Each step marks what the ones before have left: an article's links, then names that the linker is sure of, then words
-that stand for whoever was named, then what facts lead to. Mentions that a text came with are kept as they are.
+that stand for whoever was named, then what facts lead to. Mentions that a text came with are kept, and explained anew.
 """
 
 from __future__ import annotations
@@ -26,10 +26,9 @@ from kglm.annotate.story import Found, Story, StoryConfig, settle
 from kglm.annotate.traits import TraitReader
 from kglm.errors import ConfigError
 from kglm.kg.graph import KnowledgeGraph
-from kglm.kg.ids import NEW
 from kglm.kg.literals import is_literal
 from kglm.text.article import Article
-from kglm.text.document import Document, Mention
+from kglm.text.document import Document
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ class Annotator:
         anchors: Anchors | None = None,
         resolver: Resolver | None = None,
     ) -> None:
-        self.graph = graph
+        self.graph = graph = graph.fork()  # as it is now: what is read of it once is kept
         self.config = config = config or AnnotateConfig()
         self.names = NameIndex.for_graph(graph)
         self._links = LinkResolver(graph, self.names)
@@ -97,36 +96,32 @@ class Annotator:
     def annotate(self, article: Article) -> Document:
         """The article with all its mentions."""
         tokens = article.tokens
-        given, strangers = self._given(article)
-        found = settle(tokens, [*given, *self.links(article)])
+        found, strangers = self._given(article)
+        taken = {place for each in found for place in range(each.start, each.end)}
+        links = [each for each in self.links(article) if taken.isdisjoint(range(each.start, each.end))]
+        found = settle(tokens, [*found, *links])
         subject = self._links.entity(article.title)
         if self._detector is not None:
             found = settle(tokens, [*found, *self._detector.find(tokens, found)])
         if self._resolver is not None:
             found = settle(tokens, [*found, *self._resolver.resolve(tokens, found, subject)])
-        mentions = self._story.tell(tokens, found, subject)
-        kept = _without(mentions, strangers)
-        for mention in kept:
+        mentions = self._story.tell(tokens, found, subject, strangers)
+        for mention in mentions:
             self.counts[f"source {mention.source}"] += 1
-        return Document(article.title, tokens, kept)
+        return Document(article.title, tokens, mentions)
 
-    def _given(self, article: Article) -> tuple[list[Found], list[Mention]]:
-        """Mentions that the text came with, and those of entities that the graph does not have."""
-        found, strangers = [], []
+    def _given(self, article: Article) -> tuple[list[Found], dict[int, str]]:
+        """Mentions that the text came with, and the ids of strangers, whom the graph does not have."""
+        found, strangers = [], dict[str, int]()
         for mention in article.mentions:
             node = self.graph.find(mention.id)
-            if node is not None:
-                found.append(Found(mention.start, mention.end, node, mention.source))
-            elif not is_literal(mention.id):
-                strangers.append(Mention(mention.start, mention.end, mention.id, mention.source, (NEW,), (mention.id,)))
-        self.counts["given mentions of strangers"] += len(strangers)
-        return found, strangers
-
-
-def _without(mentions: list[Mention], strangers: list[Mention]) -> list[Mention]:
-    """All mentions in order; those of strangers stand, and what is found over them goes."""
-    if not strangers:
-        return mentions
-    taken = {place for each in strangers for place in range(each.start, each.end)}
-    kept = [each for each in mentions if taken.isdisjoint(range(each.start, each.end))]
-    return sorted([*kept, *strangers], key=lambda each: each.start)
+            if node is None and is_literal(mention.id):
+                self.counts["given dates and quantities that the graph does not have"] += 1
+                continue
+            if node is None:
+                node = strangers.setdefault(mention.id, -1 - len(strangers))
+            found.append(Found(mention.start, mention.end, node, mention.source))
+        settled = settle(article.tokens, found)
+        self.counts["given mentions over the end of a sentence"] += len(found) - len(settled)
+        self.counts["given mentions of strangers"] += sum(each.node < 0 for each in settled)
+        return settled, {node: id for id, node in strangers.items()}

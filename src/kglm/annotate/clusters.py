@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from kglm.annotate.story import Found
-from kglm.errors import ConfigError, KglmError
+from kglm.errors import ConfigError, ServiceError
 from kglm.text.document import END, START
 
 Span = tuple[int, int]
@@ -30,9 +30,10 @@ TIMEOUT = 300
 def propagate(tokens: Sequence[str], clusters: Iterable[Sequence[Span]], found: Sequence[Found]) -> list[Found]:
     """Mentions that clusters add to those found."""
     taken = {place for each in found for place in range(each.start, each.end)}
+    at = {each.start: each for each in found}
     added: dict[Span, int | None] = {}
     for cluster in clusters:
-        nodes = {each.node for span in cluster for each in found if _names(tokens, span, each)}
+        nodes = {each.node for span in cluster for each in _within(span, at) if _names(tokens, span, each)}
         if len(nodes) == 1:
             [node] = nodes
             for span in cluster:
@@ -43,6 +44,11 @@ def propagate(tokens: Sequence[str], clusters: Iterable[Sequence[Span]], found: 
         for (start, end), node in sorted(added.items(), key=lambda item: item[0])
         if node is not None and end - start <= MAX_WORDS and taken.isdisjoint(range(start, end))
     ]
+
+
+def _within(span: Span, at: dict[int, Found]) -> list[Found]:
+    """The mentions that begin in a span."""
+    return [at[place] for place in range(*span) if place in at]
 
 
 def _names(tokens: Sequence[str], span: Span, found: Found) -> bool:
@@ -126,12 +132,18 @@ class CoreNlp:
                 [(each["sentNum"] - 1, each["startIndex"] - 1, each["endIndex"] - 1) for each in chain]
                 for chain in record["corefs"].values()
             ]
+        except urllib.error.HTTPError as error:
+            raise ServiceError(
+                f"the CoreNLP server refuses ({error}: {error.read(200).decode(errors='replace')})",
+                place=self._shown,
+                remedy="see its log; for long texts start it with a higher -maxCharLength and -timeout",
+            ) from error
         except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
-            raise KglmError(
+            raise ServiceError(
                 f"no answer from the CoreNLP server ({error})", place=self._shown, remedy="is it running there?"
             ) from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise KglmError(
+            raise ServiceError(
                 "the answer is not that of a CoreNLP server with coreference",
                 place=self._shown,
                 remedy="start one with the annotator coref",

@@ -16,12 +16,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from kglm.annotate.story import Found
 from kglm.annotate.traits import MAX_WORDS, TraitReader, Traits
 from kglm.kg.graph import KnowledgeGraph
+from kglm.kg.literals import is_literal
 from kglm.text.document import END, START
 from kglm.text.function_words import is_content
 
@@ -70,8 +71,6 @@ class _Known:
     sentence: int = 0
     end: int = 0
     early: bool = False
-    names: set[str] = field(default_factory=set)
-    """First and last words of a human's names."""
 
 
 class GraphResolver:
@@ -86,93 +85,113 @@ class GraphResolver:
 
     def resolve(self, tokens: Sequence[str], found: Sequence[Found], subject: int | None = None) -> list[Found]:
         """Mentions beside those found."""
+        reader = _Reader(self._graph, self._traits, self._config, tokens, found, subject)
+        return reader.read(found)
+
+
+class _Reader:
+    """One text on its way from left to right."""
+
+    def __init__(
+        self,
+        graph: KnowledgeGraph,
+        traits: TraitReader,
+        config: CoreferenceConfig,
+        tokens: Sequence[str],
+        found: Sequence[Found],
+        subject: int | None,
+    ) -> None:
+        self._graph, self._traits, self._config = graph, traits, config
+        self._tokens = tokens
+        self._subject = subject
+        self._taken = {place for each in found for place in range(each.start, each.end)}
+        self._known: dict[int, _Known] = {}
+        self._recent: dict[int, _Known] = {}
+        """Of them, those whose last mention is not too long ago."""
+        self._named: dict[str, dict[int, _Known]] = {}
+        """Humans by parts of their names."""
+        self._sentence = 0
+
+    def read(self, found: Sequence[Found]) -> list[Found]:
+        """Walk through the text."""
         result: list[Found] = []
-        known: dict[int, _Known] = {}
         starts = {each.start: each for each in found}
-        taken = {place for each in found for place in range(each.start, each.end)}
-        sentence, first, at = 0, True, 0
-        while at < len(tokens):
-            if tokens[at] in (START, END):
-                sentence, first, at = sentence + 1, True, at + 1
+        first, at = True, 0
+        while at < len(self._tokens):
+            if self._tokens[at] in (START, END):
+                self._next_sentence()
+                first, at = True, at + 1
                 continue
             each = starts.get(at)
             if each is None:
-                each = self._at(tokens, at, taken, known, sentence, subject)
-                if each is not None:
-                    result.append(each)
-            if each is None:
-                at += 1
-                continue
-            self._note(each, tokens, known, sentence, first)
-            first, at = False, each.end
+                each = self._at(at)
+                if each is None:
+                    at += 1
+                    continue
+                result.append(each)
+            if each.node >= 0 and not is_literal(self._graph.id(each.node)):  # nobody calls a date "it"
+                self._note(each, first)
+                first = False
+            at = each.end
         return result
 
-    def _note(self, each: Found, tokens: Sequence[str], known: dict[int, _Known], sentence: int, first: bool) -> None:
-        who = known.get(each.node)
-        if who is None:
-            who = known[each.node] = _Known(each.node, self._traits.of(each.node))
-            if who.traits.human:
-                for name in self._graph.names(each.node)[:6]:
-                    who.names |= _parts(name.split())
-        if who.traits.human:
-            who.names |= _parts(tokens[each.start : each.end])
-        who.early = first or (who.early and who.sentence == sentence)
-        who.times, who.sentence, who.end = who.times + 1, sentence, each.end
+    def _next_sentence(self) -> None:
+        self._sentence += 1
+        oldest = self._sentence - 2 * self._config.sentences
+        self._recent = {node: who for node, who in self._recent.items() if who.sentence >= oldest}
 
-    def _at(
-        self,
-        tokens: Sequence[str],
-        at: int,
-        taken: set[int],
-        known: dict[int, _Known],
-        sentence: int,
-        subject: int | None,
-    ) -> Found | None:
+    def _note(self, each: Found, first: bool) -> None:
+        who = self._known.get(each.node)
+        if who is None:
+            who = self._known[each.node] = _Known(each.node, self._traits.of(each.node))
+            for name in self._graph.names(each.node)[:6] if who.traits.human else ():
+                self._name(who, name.split())
+        if who.traits.human:
+            self._name(who, self._tokens[each.start : each.end])
+        who.early = first or (who.early and who.sentence == self._sentence)
+        who.times, who.sentence, who.end = who.times + 1, self._sentence, each.end
+        self._recent[each.node] = who
+
+    def _name(self, who: _Known, name: Sequence[str]) -> None:
+        for part in _parts(name):
+            self._named.setdefault(part, {})[who.node] = who
+
+    def _at(self, at: int) -> Found | None:
         """Who is meant by what begins at a word, if it stands for someone."""
-        word = tokens[at]
+        word = self._tokens[at]
         small = word.casefold()
-        if small in PRONOUNS:
-            if small in NEUTER and _is_expletive(tokens, at):
+        if small in PRONOUNS and word in (small, small.capitalize()):
+            if small in NEUTER and _is_expletive(self._tokens, at):
                 return None
-            fits = [who for who in known.values() if _agrees(small, who.traits)]
-            return self._best(fits, at, at + 1, sentence, subject)
+            return self._best([who for who in self._recent.values() if _agrees(small, who.traits)], at, at + 1)
         if small in DETERMINERS:
-            return self._nominal(tokens, at, taken, known, sentence, subject)
-        if word[:1].isupper() and len(word) > 2 and at not in taken and _stands_alone(tokens, at):
-            fits = [who for who in known.values() if word in who.names]
-            return self._best(fits, at, at + 1, sentence, subject, far=True)
+            return self._nominal(at)
+        if word in self._named and len(word) > 2 and at not in self._taken and _stands_alone(self._tokens, at):
+            return self._best(list(self._named[word].values()), at, at + 1, far=True)
         return None
 
-    def _nominal(
-        self,
-        tokens: Sequence[str],
-        at: int,
-        taken: set[int],
-        known: dict[int, _Known],
-        sentence: int,
-        subject: int | None,
-    ) -> Found | None:
+    def _nominal(self, at: int) -> Found | None:
         """ "The video game", "this band": the longest that someone is called."""
+        tokens = self._tokens
         for end in range(min(at + 1 + MAX_WORDS, len(tokens)), at + 1, -1):
-            if END in tokens[at:end] or not taken.isdisjoint(range(at, end)):
+            if END in tokens[at:end] or not self._taken.isdisjoint(range(at, end)):
                 continue
             kind = " ".join(tokens[at + 1 : end])
-            fits = [who for who in known.values() if kind in who.traits.kinds]
+            fits = [who for who in self._recent.values() if kind in who.traits.kinds]
             if fits:
-                return self._best(fits, at, end, sentence, subject)
+                return self._best(fits, at, end)
         return None
 
-    def _best(
-        self, fits: Sequence[_Known], start: int, end: int, sentence: int, subject: int | None, *, far: bool = False
-    ) -> Found | None:
+    def _best(self, fits: Sequence[_Known], start: int, end: int, *, far: bool = False) -> Found | None:
+        """Of those that fit, the one that is spoken of; `far` says that a name finds also whoever was long ago."""
         config = self._config
         chosen, highest = None, -math.inf
         for who in fits:
-            away = sentence - who.sentence
-            if away > config.sentences * (2 if who.node == subject else 1) and not far:
+            away, is_subject = self._sentence - who.sentence, who.node == self._subject
+            if away > config.sentences * (2 if is_subject else 1) and not far:
                 continue
             score = config.distance * away + config.words * (start - who.end) + config.early * who.early
-            score += config.subject * (who.node == subject) + config.often * math.log(who.times)
+            score += config.subject * is_subject + config.often * math.log(who.times)
             if score > highest:
                 chosen, highest = who, score
         return None if chosen is None else Found(start, end, chosen.node, "COREF")

@@ -84,7 +84,8 @@ class _About(NamedTuple):
     """Words of its relations."""
     neighbours: frozenset[str]
     """Words of the names of its tails."""
-    tails: frozenset[int]
+    tails: npt.NDArray[np.int32]
+    """Sorted."""
 
 
 class Linker:
@@ -106,7 +107,7 @@ class Linker:
         self._introductions = introductions or {}
         self._weight_F = np.array(weights)
         self._relation_words = lru_cache(None)(self._words_of_relation)
-        self._about = lru_cache(1 << 15)(self._read_about)
+        self._about = lru_cache(1 << 13)(self._read_about)
 
     def link(self, words: Sequence[str], known: Sequence[tuple[int, int, int]] = ()) -> list[Linked]:
         """All mentions, in order; what is `known`, (start, end, node), is kept and helps to decide the rest."""
@@ -186,6 +187,7 @@ class Linker:
         around = [*words[max(start - CONTEXT, 0) : start], *words[end : end + CONTEXT]]
         context = {word.casefold() for word in around if is_content(word)}
         linked = None if own is None else own.get(name)
+        near_M = np.fromiter(near, np.int32, len(near))
         rows = []
         for node in nodes:
             about = self._about(node)
@@ -198,7 +200,7 @@ class Linker:
                     linked == node,
                     np.log1p(len(about.said & context)),
                     np.log1p(len(about.neighbours & context)),
-                    np.log1p(len(near & about.tails)),
+                    np.log1p(_common(near_M, about.tails)),
                 )
             )
         return np.array(rows, np.float64).reshape(len(nodes), len(FEATURES))
@@ -213,7 +215,7 @@ class Linker:
             float(np.log1p(self._introductions.get(node, 0))),
             frozenset(said),
             self._neighbour_words(relation, tail),
-            frozenset(tail.tolist()) - {node} if len(tail) <= HUB else frozenset(),
+            np.unique(tail[tail != node]) if len(tail) <= HUB else tail[:0],
         )
 
     def _words_of_relation(self, index: int) -> frozenset[str]:
@@ -227,6 +229,13 @@ class Linker:
         forward = tail[is_fact(relation)][:NEIGHBOURS]
         names = (name for node in forward.tolist() for name in self.graph.names(node)[:1])
         return frozenset(word.casefold() for name in names for word in name.split() if is_content(word))
+
+
+def _common(near_M: npt.NDArray[np.int32], tails: npt.NDArray[np.int32]) -> int:
+    """How many of the first are among the second, which are sorted."""
+    if not len(tails) or not len(near_M):
+        return 0
+    return int((tails[np.minimum(np.searchsorted(tails, near_M), len(tails) - 1)] == near_M).sum())
 
 
 def _is_name(words: Sequence[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Links of an article to entities: by title and redirects, by id, or by a name that only one entity has."""
+"""Links of an article to entities: by title and redirects, by id, or by a label that only one entity has."""
 
 from __future__ import annotations
 
@@ -22,14 +22,22 @@ class LinkResolver:
         self.entity = lru_cache(1 << 17)(self._find)
 
     def _find(self, target: str) -> int | None:
-        """The entity of a title; without one, whoever alone has it as a name, or has it as an id."""
+        """The entity of a title; without one, whoever has it as an id, or alone has it as a label. An alias is not
+        enough: "Lightning" is no ice-hockey team."""
         id = self._graph.store.by_title(target)
         if id is not None:
             return self._graph.find(id)
         if is_item_id(target) and (node := self._graph.find(target)) is not None:
             return node
-        namesakes = self._names[tokenizer().words(target.replace("_", " "))]
-        return namesakes[0] if len(namesakes) == 1 else None
+        title = target.replace("_", " ")
+        labels = (title, title[:1].lower() + title[1:])
+        namesakes = {node for label in labels for node in self._names[tokenizer().words(label)]}
+        called = [
+            node
+            for node in sorted(namesakes)
+            if self._graph.names(node)[0] in labels and not self._graph.id(node).startswith("P")
+        ]
+        return called[0] if len(called) == 1 else None
 
     def resolve(self, article: Article, counts: Counter[str]) -> list[Found]:
         """The links that lead to an entity; how many do and do not is counted."""

@@ -14,18 +14,19 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from kglm.annotate.names import NameIndex, hash_word
+from kglm.annotate.names import NameIndex, hash_name, hash_word
 from kglm.kg.dates import date_words
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.literals import LiteralIndex
 from kglm.kg.quantities import begins_quantity
 from kglm.text.document import END, START
 from kglm.text.function_words import is_content
+from kglm.text.tokenizer import tokenizer
 
 HUB = 4_000
 """Whoever has more facts is asked for them one by one, and they are not listed."""
 MAX_NAMESAKES = 200
-"""Entities of one name that are looked at, in order of their numbers."""
+"""Of more entities of one name, only those are looked at that listed facts lead to."""
 
 Way = tuple[int, int]
 """(relation index, parent)."""
@@ -63,6 +64,10 @@ class LocalGraph:
         for e in dict.fromkeys(tail[self._literal_N[tail]].tolist()):
             self.literals.add(self._graph.id(e))
 
+    def lists(self, node: int) -> bool:
+        """Whether a fact that is listed leads to an entity."""
+        return node in self._ways
+
     def ways(self, node: int, hubs: Iterable[int] = ()) -> Sequence[Way]:
         """All facts that lead to an entity; of hubs, only those that are given."""
         found = self._ways.get(node, ())
@@ -81,9 +86,21 @@ class Matcher:
         self.names = names
         self.literal_N = graph.literal_nodes()[0]
         self.nodes = lru_cache(1 << 16)(self._nodes)
+        self._label = lru_cache(1 << 17)(self._find_label)
 
     def _nodes(self, name: int) -> tuple[int, ...]:
-        return tuple(self.names.nodes(name)[:MAX_NAMESAKES])
+        return tuple(self.names.nodes(name))
+
+    def named(self, name: int, local: LocalGraph) -> list[tuple[int, bool]]:
+        """Who of the local graph has a name, and whether it is the first of their names."""
+        nodes = self.nodes(name)
+        if len(nodes) > MAX_NAMESAKES:
+            nodes = tuple(node for node in nodes if local.lists(node)) or nodes[:MAX_NAMESAKES]
+        return [(node, self._label(node) == name) for node in nodes]
+
+    def _find_label(self, node: int) -> int | None:
+        label = self.graph.names(node)[:1]
+        return hash_name(tokenizer().words(label[0])) if label else None
 
     def local(self) -> LocalGraph:
         """A local graph with nobody in it."""

@@ -20,9 +20,12 @@ from typing import Any, NamedTuple
 
 from kglm.annotate.anchors import Anchors
 from kglm.annotate.annotator import AnnotateConfig, Annotator
+from kglm.annotate.links import LinkResolver
+from kglm.annotate.names import NameIndex
 from kglm.annotate.page import document_page, index_page, page_entry
-from kglm.errors import DataError, KglmError
-from kglm.files import atomic_file, exclusive, exists, read_json, reading, write_json
+from kglm.annotate.prune import prune_file
+from kglm.errors import ConfigError, DataError, KglmError, ServiceError
+from kglm.files import atomic_file, exclusive, exists, read_json, reading, remove_directory, write_json, writing
 from kglm.kg.graph import KnowledgeGraph
 from kglm.parallel import ordered_map
 from kglm.progress import progress
@@ -42,6 +45,8 @@ class Recipe(NamedTuple):
     config: AnnotateConfig
     anchors: str | None = None
     lists: bool = False
+    graph: str = ""
+    """The hash of the graph, once a run has begun: all its workers must see the same."""
 
 
 class Job(NamedTuple):
@@ -97,6 +102,8 @@ def annotate_shard(job: Job) -> Shard:
             continue
         try:
             document = annotator.annotate(article)
+        except ServiceError:  # nothing is wrong with the article: the run stops, and can be gone on with
+            raise
         except Exception as error:  # one article must not end a run of hours; it is named, with what went wrong
             failures.append(f"{article.place or article.title}: {type(error).__name__}: {error}")
             report.skipped["failed"] += 1
@@ -111,22 +118,40 @@ def annotate_shard(job: Job) -> Shard:
 def _annotator(recipe: Recipe) -> Annotator:
     """One for all shards that a process does."""
     anchors = None if recipe.anchors is None else Path(recipe.anchors)
-    return Annotator.open(recipe.kg, recipe.config, anchors=anchors)
+    annotator = Annotator.open(recipe.kg, recipe.config, anchors=anchors)
+    if recipe.graph and annotator.graph.hash != recipe.graph:
+        raise KglmError(
+            "was edited since this run began",
+            place=recipe.kg,
+            remedy="undo the edit, or remove the .parts and begin anew",
+        )
+    return annotator
 
 
 def annotate(
-    sources: Sequence[Path], to: Path, recipe: Recipe, *, workers: int = 1, runner: Runner | None = None
+    sources: Sequence[Path],
+    to: Path,
+    recipe: Recipe,
+    *,
+    workers: int = 1,
+    prune: bool = False,
+    runner: Runner | None = None,
 ) -> AnnotateReport:
     """Annotate all articles of the sources into one file; a run that was stopped goes on where it was."""
-    _annotator.cache_clear()  # the graph may have been edited since
-    _annotator(recipe)  # what is wrong with it is said before anything else, and workers find its names made
-    files = [file for source in sources for file in article_files(source)]
     parts = to.with_name(to.name + ".parts")
-    run = runner or (lambda jobs: ordered_map(annotate_shard, jobs, workers=workers))
     report, left_out = AnnotateReport(), ReadingReport()
-    parts.mkdir(parents=True, exist_ok=True)
+    files = _files(sources, to, parts, left_out)
+    if to.is_dir() or to.resolve() in {Path(recipe.kg).resolve(), *(file.resolve() for file in files)}:
+        raise ConfigError(f"--to {to} is a folder, the graph or a source", remedy="give another file")
+    with KnowledgeGraph.open(recipe.kg) as graph:  # what is wrong with it is said before anything else
+        NameIndex.for_graph(graph)  # workers find it made
+        recipe = recipe._replace(graph=graph.hash)
+    digest = _digest(recipe, files)
+    run = runner or (lambda jobs: ordered_map(annotate_shard, jobs, workers=workers, loads=("spacy.lang.en",)))
+    with writing(parts):
+        parts.mkdir(parents=True, exist_ok=True)
     with exclusive(parts / "lock", f"annotates into {to}"):
-        done = _begun(parts, _recipe_digest(recipe, files))
+        done = _begun(parts, digest)
         words, source = 0, _Source(files, left_out)
         with progress("annotating", None, "tokens") as advance:
             for shard in run(_jobs(source, recipe, done)):
@@ -139,34 +164,46 @@ def annotate(
         report.counts.update({f"skipped: {why}": n for why, n in left_out.skipped.items()})
         report.failures += left_out.problems[: FAILURES_KEPT - len(report.failures)]
         if not report.documents and report.failures:
+            remove_directory(parts)
             raise DataError("no article could be annotated", place=files[0], remedy=f"first: {report.failures[0]}")
         with atomic_file(to) as stream:
             for number in sorted(done):
                 with (parts / f"{number:05d}.jsonl").open("rb") as part:
                     shutil.copyfileobj(part, stream)
-    shutil.rmtree(parts)
+        if prune:
+            report.counts.update(prune_file(to, cutoff=recipe.config.story.cutoff))
+        remove_directory(parts)
     return report
 
 
-def count_anchors(sources: Sequence[Path], recipe: Recipe, to: Path) -> Anchors:
+def _files(sources: Sequence[Path], to: Path, parts: Path, left_out: ReadingReport) -> list[Path]:
+    """All files of the sources, but for what an earlier start has written among them."""
+    found = [file for source in sources for file in article_files(source, left_out)]
+    named = {source.resolve() for source in sources}
+    ours = {to.resolve()} - named
+    return [file for file in found if file.resolve() not in ours and parts.resolve() not in file.resolve().parents]
+
+
+def count_anchors(sources: Sequence[Path], kg: Path, to: Path, *, lists: bool = False) -> Anchors:
     """Count whom the links of the sources mean by which name, and write it down."""
-    annotator = _annotator(recipe)
     anchors, left_out = Anchors(), ReadingReport()
-    with progress("counting links", None, "articles") as advance:
+    with KnowledgeGraph.open(kg) as graph, progress("counting links", None, "articles") as advance:
+        resolver = LinkResolver(graph, NameIndex.for_graph(graph))
         for file in (file for source in sources for file in article_files(source)):
             for raw in raw_articles(file, left_out):
-                article = raw.read(left_out, lists=recipe.lists)
-                if article is not None:
-                    for link in annotator.links(article):
-                        anchors.add(article.tokens[link.start : link.end], link.node)
+                article = raw.read(left_out, lists=lists)
+                for link in () if article is None else resolver.resolve(article, Counter()):
+                    assert article is not None
+                    anchors.add(article.tokens[link.start : link.end], link.node)
                 advance()
-    anchors.save(to, annotator.graph)
+        anchors.save(to, graph)
     return anchors
 
 
 def write_pages(documents: Path, kg: Path, folder: Path) -> int:
     """A page to look at for each document of a file, and one that lists them all."""
-    folder.mkdir(parents=True, exist_ok=True)
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     entries = []
     with KnowledgeGraph.open(kg) as graph, progress("writing pages", None, "pages") as advance:
         for number, document in enumerate(read_documents(documents)):
@@ -219,28 +256,31 @@ def _write(parts: Path, shard: Shard) -> None:
 
 
 def _begun(parts: Path, digest: str) -> set[int]:
-    """The shards that an earlier start has finished, if it was the same run."""
+    """The shards that an earlier start has finished, if it was the same run; if it came to nothing, it is forgotten."""
     manifest = parts / "run.json"
+    shards = {int(path.stem) for path in parts.glob("[0-9]*.json") if path.with_suffix(".jsonl").exists()}
     if exists(manifest):
         found = read_json(manifest)
-        if found.get("format") != FORMAT or found.get("digest") != digest:
+        if found.get("format") == FORMAT and found.get("digest") == digest:
+            return shards
+        if any(read_json(parts / f"{number:05d}.json")["documents"] for number in shards):
             raise KglmError(
                 "was begun with other sources or settings",
                 place=parts,
                 remedy="give the same, or remove this directory to begin anew",
             )
-        return {int(path.stem) for path in parts.glob("[0-9]*.json") if path.with_suffix(".jsonl").exists()}
+    for path in parts.glob("[0-9]*.json*"):
+        path.unlink()
     write_json(manifest, {"format": FORMAT, "digest": digest})
     return set()
 
 
-def _recipe_digest(recipe: Recipe, files: Sequence[Path]) -> str:
+def _digest(recipe: Recipe, files: Sequence[Path]) -> str:
     """Tells runs apart: by settings, graph and sources."""
-    graph = _annotator(recipe).graph.hash
     sources = []
     for file in files:
         with reading(file):
             sources.append((str(file), file.stat().st_size, file.stat().st_mtime_ns))
     anchors = None if recipe.anchors is None else Path(recipe.anchors).read_bytes()
-    told = repr((asdict(recipe.config), graph, anchors, recipe.lists, sources, SHARD))
+    told = repr((asdict(recipe.config), recipe.graph, anchors, recipe.lists, sources, SHARD))
     return hashlib.blake2b(told.encode(), digest_size=8).hexdigest()

@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
+from kglm.annotate.story import StoryConfig
 from kglm.kg.ids import NEW, REFLEXIVE
 from kglm.kg.literals import is_literal
-from kglm.text.document import Document, Mention, read_documents, write_documents
+from kglm.text.document import END, Document, Mention, read_documents, write_documents
 
 ENDINGS = ("P585", "P530")
 
@@ -30,11 +32,11 @@ class PruneConfig:
     """Mentions of the corpus that a relation explains."""
 
 
-def prune_file(path: Path, config: PruneConfig | None = None) -> Counter[str]:
+def prune_file(path: Path, config: PruneConfig | None = None, *, cutoff: int = StoryConfig.cutoff) -> Counter[str]:
     """Prune a file of documents in place; the file is whole at any time. Returns how much went."""
     counts: Counter[str] = Counter()
     unwanted = unwanted_relations(read_documents(path), config or PruneConfig())
-    write_documents(path, pruned(read_documents(path), unwanted, counts))
+    write_documents(path, pruned(read_documents(path), unwanted, counts, cutoff=cutoff))
     counts["pruned relations"] = len(unwanted)
     return counts
 
@@ -59,11 +61,14 @@ def unwanted_relations(documents: Iterable[Document], config: PruneConfig) -> se
     return (rare | broad | marked) - {NEW, REFLEXIVE}
 
 
-def pruned(documents: Iterable[Document], unwanted: set[str], counts: Counter[str]) -> Iterator[Document]:
+def pruned(
+    documents: Iterable[Document], unwanted: set[str], counts: Counter[str], *, cutoff: int = StoryConfig.cutoff
+) -> Iterator[Document]:
     """The documents without these relations."""
     for document in documents:
         kept: list[Mention] = []
-        seen: set[str] = set()
+        place = [0, *accumulate(token != END for token in document.tokens)]
+        ended: dict[str, int] = {}
         for mention in document.mentions:
             words = document.tokens[mention.start : mention.end]
             if not any(char.isalnum() for word in words for char in word):
@@ -72,15 +77,21 @@ def pruned(documents: Iterable[Document], unwanted: set[str], counts: Counter[st
             pairs = [
                 (relation, parent)
                 for relation, parent in zip(mention.relations, mention.parents, strict=True)
-                if relation not in unwanted and (relation == NEW or parent in seen)
+                if relation == NEW
+                or (relation not in unwanted and _is_near(ended.get(parent), place[mention.start], cutoff))
             ]
             counts["pruned explanations"] += len(mention.relations) - len(pairs)
             left = _with(mention, pairs)
             counts["pruned mentions"] += left is None
             if left is not None:
                 kept.append(left)
-                seen.add(left.id)
+                ended[left.id] = place[left.end]
         yield Document(document.title, document.tokens, kept, document.annotated, document.extra)
+
+
+def _is_near(end: int | None, start: int, cutoff: int) -> bool:
+    """Whether the last mention of a parent that is still there is near enough."""
+    return end is not None and start - end <= cutoff
 
 
 def _with(mention: Mention, pairs: list[tuple[str, str]]) -> Mention | None:

@@ -11,9 +11,10 @@ mark it before. A name alone never makes an entity new, but for the article's su
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from types import MappingProxyType
 from typing import NamedTuple
 
 from kglm.annotate.matcher import LocalGraph, Matcher, literal_starts
@@ -28,7 +29,8 @@ _DETERMINERS = frozenset(["the", "a", "an", "this", "that", "these", "those"])
 
 
 class Found(NamedTuple):
-    """Words [start, end) name an entity, as a link, the linker or coreference says."""
+    """Words [start, end) name an entity, as a link, the linker or coreference says; a node below 0 is a stranger, whom
+    the graph does not have."""
 
     start: int
     end: int
@@ -62,9 +64,15 @@ class Story:
         self.graph = matcher.graph
         self.config = config or StoryConfig()
 
-    def tell(self, tokens: Sequence[str], found: Iterable[Found], subject: int | None = None) -> list[Mention]:
-        """All mentions of a text with their explanations, given those that were found before."""
-        return _Telling(self, tokens, settle(tokens, found), subject).mentions()
+    def tell(
+        self,
+        tokens: Sequence[str],
+        found: Iterable[Found],
+        subject: int | None = None,
+        strangers: Mapping[int, str] = MappingProxyType({}),
+    ) -> list[Mention]:
+        """All mentions of a text with their explanations, given those that were found before; `strangers` have ids."""
+        return _Telling(self, tokens, settle(tokens, found), subject, strangers).mentions()
 
 
 def settle(tokens: Sequence[str], found: Iterable[Found]) -> list[Found]:
@@ -77,6 +85,8 @@ def settle(tokens: Sequence[str], found: Iterable[Found]) -> list[Found]:
     at: dict[int, int] = {}  # for each word that is taken, by whom
     for each in sorted(found, key=lambda each: (-STRENGTH[each.source], each.start - each.end, each.start)):
         start, end = max(each.start, 0), min(each.end, len(tokens))
+        while end > start and tokens[end - 1] == END:
+            end -= 1
         if start >= end or START in tokens[start:end] or END in tokens[start:end]:
             continue
         over = {at[place] for place in range(start, end) if place in at}
@@ -108,8 +118,16 @@ def settle(tokens: Sequence[str], found: Iterable[Found]) -> list[Found]:
 class _Telling:
     """One text on its way from left to right."""
 
-    def __init__(self, story: Story, tokens: Sequence[str], found: list[Found], subject: int | None) -> None:
+    def __init__(
+        self,
+        story: Story,
+        tokens: Sequence[str],
+        found: list[Found],
+        subject: int | None,
+        strangers: Mapping[int, str],
+    ) -> None:
         self._tokens = tokens
+        self._strangers = strangers
         self._found = found
         self._subject = subject
         self._config = story.config
@@ -152,28 +170,31 @@ class _Telling:
             literals = list(self._matcher.literals(self._tokens, start, limit, self._local))
         ends = sorted({end for end, _ in [*names, *literals] if end <= limit}, reverse=True)
         for end in ends:
-            nodes = [node for stop, name in names if stop == end for node in self._matcher.nodes(name)]
-            nodes += [node for stop, node in literals if stop == end]
+            nodes = [each for stop, name in names if stop == end for each in self._matcher.named(name, self._local)]
+            nodes += [(node, False) for stop, node in literals if stop == end]
             best = self._best(start, nodes)
             if best is not None:
                 self._add(start, end, best, "KG", self._explain(best, start))
                 return end
         return None
 
-    def _best(self, start: int, nodes: Sequence[int]) -> int | None:
-        """Of entities of one name, the one that came into the local graph first; None if none is in it now."""
-        chosen, first = None, len(self._order) + 1
-        for node in nodes:
+    def _best(self, start: int, nodes: Sequence[tuple[int, bool]]) -> int | None:
+        """Of entities of one name, the one whose label it is, then the one that came into the local graph first; None
+        if none is in it now."""
+        chosen, first = None, (True, len(self._order) + 1)
+        for node, is_label in nodes:
             if node == self._subject:
                 return node
             orders = [self._order[parent] for _, parent in self._near(node, start)]
-            if orders and min(orders) < first:
-                chosen, first = node, min(orders)
+            if orders and (not is_label, min(orders)) < first:
+                chosen, first = node, (not is_label, min(orders))
         return chosen
 
     def _near(self, node: int, start: int) -> list[tuple[int, int]]:
         """The facts that lead to an entity from one that was mentioned within the cutoff."""
         here, last, cutoff = self._place[start], self._last, self._config.cutoff
+        if node < 0:  # of a stranger nothing is known but that it was mentioned
+            return [(0, node)] if node in last and here - last[node] <= cutoff else []
         hubs = [hub for hub in self._local.hubs if here - last[hub] <= cutoff]
         return [way for way in self._local.ways(node, hubs) if way[1] in last and here - last[way[1]] <= cutoff]
 
@@ -183,11 +204,11 @@ class _Telling:
         return near[: self._config.max_parents]
 
     def _add(self, start: int, end: int, node: int, source: str, ways: list[tuple[int, int]]) -> None:
-        id = self._graph.id(node)
+        id = self._id(node)
         literal = is_literal(id)
         if ways:
             relations = tuple(self._graph.relation_id(relation) for relation, _ in ways)
-            parents = tuple(self._graph.id(parent) for _, parent in ways)
+            parents = tuple(self._id(parent) for _, parent in ways)
             self._result.append(Mention(start, end, id, source, relations, parents))
         elif literal:  # nobody leads to it: it would be new, and a date never is
             return
@@ -196,4 +217,8 @@ class _Telling:
         if not literal:
             self._last[node] = self._latest = self._place[end]
             self._order.setdefault(node, len(self._order))
-            self._local.expand(node)
+            if node >= 0:
+                self._local.expand(node)
+
+    def _id(self, node: int) -> str:
+        return self._strangers[node] if node < 0 else self._graph.id(node)

@@ -53,7 +53,6 @@ def annotate(
     from kglm.annotate.annotator import AnnotateConfig
     from kglm.annotate.pipeline import Recipe, count_anchors, write_pages
     from kglm.annotate.pipeline import annotate as run
-    from kglm.annotate.prune import prune_file
     from kglm.annotate.story import StoryConfig
     from kglm.parallel import available_cores
 
@@ -64,16 +63,14 @@ def annotate(
     )
     recipe = Recipe(str(kg.absolute()), config, None if anchors is None else str(anchors.absolute()), lists)
     if anchors_to is not None:
-        count_anchors(sources, recipe, anchors_to)
+        count_anchors(sources, kg, anchors_to, lists=lists)
         recipe = recipe._replace(anchors=str(anchors_to.absolute()))
     runner = None
     if ray is not None:
         from kglm.annotate.on_ray import ray_runner
 
         runner = ray_runner(ray, workers or None)
-    report = run(sources, to, recipe, workers=workers or available_cores(), runner=runner)
-    if prune:
-        report.counts.update(prune_file(to))
+    report = run(sources, to, recipe, workers=workers or available_cores(), prune=prune, runner=runner)
     if html is not None:
         write_pages(to, kg, html)
     if json:

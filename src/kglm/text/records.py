@@ -90,7 +90,7 @@ def article_from_json(line: bytes, place: str, report: ReadingReport, *, lists: 
         report.skip(NOT_AN_ARTICLE)
         return None
     if record.tokens is not None:
-        return _linked_document(line, record.links or [], place)
+        return _linked_document(line, record.links or [], place, report)
     host = host_of(record.url or "")
     body = record.article_body or _Body()
     html, wikitext = _first(record.html, body.html), _first(record.wikitext, body.wikitext)
@@ -168,15 +168,16 @@ def _spans(links: list[_Link], length: int, place: str) -> list[tuple[int, int, 
     return spans
 
 
-def _linked_document(line: bytes, links: list[_Link], place: str) -> Article:
+def _linked_document(line: bytes, links: list[_Link], place: str, report: ReadingReport) -> Article:
     """A document that is already in tokens: its annotations stay, missing marks at its ends are added."""
     document = parse_document(line, place)
     tokens, mentions = document.tokens, document.mentions
-    found = [Link(*span) for span in _spans(links, len(tokens), place)]
-    for link in found:
-        if START in tokens[link.start : link.end] or END in tokens[link.start : link.end]:
-            what = f"link [{link.start}, {link.end}) holds {START} or {END}"
-            raise DataError(what, place=place, remedy="let a link stay in its sentence")
+    found = []
+    for start, end, target in _spans(links, len(tokens), place):
+        if START in tokens[start:end] or END in tokens[start:end]:
+            report.skip("link over the end of a sentence")
+        else:
+            found.append(Link(start, end, target))
     if tokens[:1] != [START]:
         tokens = [START, *tokens]
         mentions = [mention.moved(mention.start + 1, mention.end + 1) for mention in mentions]
