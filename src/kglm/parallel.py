@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import threading
@@ -102,7 +103,11 @@ def _context(loads: list[str]) -> BaseContext:
 
 
 def _leave_with_parent() -> None:
-    """A worker whose parent was killed would wait for work for ever."""
+    """A worker whose parent was killed would wait for work for ever.
+
+    What it inherits is no garbage either: to look through it would be to copy it.
+    """
+    gc.freeze()
     parent = multiprocessing.parent_process()
     assert parent is not None
 
