@@ -19,7 +19,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ import numpy.typing as npt
 from kglm.errors import DataError, VersionError
 from kglm.files import read_json
 from kglm.kg.arrays import IntArray, LongArray
+from kglm.kg.compiled import CompiledGraph
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.literals import is_date, is_literal
 from kglm.kg.snapshots import load_array, newest, publish
@@ -309,8 +310,16 @@ def ids_digest(graph: KnowledgeGraph, nodes: int, relations: int) -> str:
     base, overlay = graph.overlay.base, graph.overlay
     inside = min(nodes, len(base))
     late = [id.encode() for id in overlay.ids[: nodes - inside]]
-    lengths = np.concatenate([np.diff(base.id_offsets[: inside + 1]), np.array([len(id) for id in late], np.int64)])
-    digest = hashlib.blake2b(base.id_bytes[: base.id_offsets[inside]].tobytes(), digest_size=8)
+    of_bytes, length_N = _stored_ids(base, inside)
+    lengths = np.concatenate([length_N, np.array([len(id) for id in late], np.int64)])
+    digest = of_bytes.copy()
     for part in (*late, lengths.tobytes(), "\n".join(overlay.relations[: relations // 2]).encode()):
         digest.update(part)
-    return digest.hexdigest()
+    return str(digest.hexdigest())
+
+
+@lru_cache(4)  # a fork for every edit asks for the same
+def _stored_ids(base: CompiledGraph, count: int) -> tuple[Any, LongArray]:
+    """A hash of the first ids of a stored graph, and how long they are."""
+    stored = base.id_bytes[: base.id_offsets[count]].tobytes()
+    return hashlib.blake2b(stored, digest_size=8), np.diff(base.id_offsets[: count + 1])
