@@ -49,10 +49,14 @@ def test_a_killed_worker_loses_nothing(tmp_path: Path) -> None:
 
 def test_what_always_kills_its_worker_ends_the_work() -> None:
     found = []
-    with pytest.raises(KglmError, match="killed, 3 times"):
+    with pytest.raises(KglmError, match="killed, each time at the same place"):
         for number in ordered_map(deadly, range(9), workers=2):
             found.append(number)
     assert found == [0, 1, 2], "what came before is handed over"
+
+
+def test_unless_somebody_knows_what_to_make_of_it() -> None:
+    assert list(ordered_map(deadly, range(9), workers=2, deadly=lambda number: -number)) == [0, 1, 2, -3, *range(4, 9)]
 
 
 def test_errors_come_through() -> None:

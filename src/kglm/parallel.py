@@ -16,8 +16,8 @@ from typing import TypeVar
 
 from kglm.errors import KglmError
 
-MAX_DEATHS = 3
-"""So often workers may be killed before anything more is finished."""
+MAX_DEATHS = 2
+"""So often workers may be killed before anything more is finished; then each item is tried alone."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -29,14 +29,19 @@ def available_cores() -> int:
 
 
 def ordered_map(
-    function: Callable[[Item], Result], items: Iterable[Item], *, workers: int, loads: Sequence[str] = ()
+    function: Callable[[Item], Result],
+    items: Iterable[Item],
+    *,
+    workers: int,
+    loads: Sequence[str] = (),
+    deadly: Callable[[Item], Result] | None = None,
 ) -> Iterator[Result]:
     """`map(function, items)` over `workers` processes; with one, in this process.
 
     At most two items a worker are in flight, so a slow consumer bounds the memory. `function` must be
     importable by name: workers share nothing of this process. If one is killed, all are started again and what was
-    not finished is done again; an item that kills its worker each time ends the work. `loads` are modules that workers
-    will need: loaded once, they are shared.
+    not finished is done again. An item that kills a worker of its own ends the work, unless `deadly` knows, in this
+    process, what to make of it. `loads` are modules that workers will need: loaded once, they are shared.
     """
     if workers <= 1:
         yield from map(function, items)
@@ -50,13 +55,33 @@ def ordered_map(
                 deaths = 0
                 yield result
             return
-        except BrokenProcessPool as error:
+        except BrokenProcessPool:
             deaths += 1
-            if deaths >= MAX_DEATHS:
-                raise KglmError(
-                    f"a worker process was killed, {deaths} times at the same place (out of memory?)",
-                    remedy="run the command again, with fewer --workers",
-                ) from error
+            if deaths >= MAX_DEATHS:  # by one of those in flight
+                while waiting:
+                    result = _alone(function, waiting[0], loads, deadly)
+                    waiting.popleft()
+                    yield result
+                deaths = 0
+
+
+def _alone(
+    function: Callable[[Item], Result],
+    item: Item,
+    loads: Sequence[str],
+    deadly: Callable[[Item], Result] | None,
+) -> Result:
+    """The result of one item by a process of its own."""
+    try:
+        (result,) = _pooled(function, iter(()), deque([item]), 1, loads)
+    except BrokenProcessPool as error:
+        if deadly is None:
+            raise KglmError(
+                "a worker process was killed, each time at the same place (out of memory?)",
+                remedy="run the command again, with fewer --workers",
+            ) from error
+        return deadly(item)
+    return result
 
 
 def _pooled(

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -18,7 +19,7 @@ from conftest import Command
 from kglm.annotate import pipeline
 from kglm.annotate.anchors import Anchors
 from kglm.annotate.annotator import AnnotateConfig, Annotator
-from kglm.annotate.pipeline import Job, Recipe, Shard, annotate, annotate_shard
+from kglm.annotate.pipeline import Job, Recipe, Shard, annotate, annotate_shard, count_anchors
 from kglm.errors import ConfigError, DataError, KglmError, ServiceError
 from kglm.kg.graph import KnowledgeGraph
 from kglm.text.article import Article
@@ -153,6 +154,68 @@ def test_an_article_that_fails_is_named_and_the_rest_goes_on(
     report = annotate([sources], tmp_path / "d.jsonl", recipe(kg))
     assert report.documents == COUNT - 2 and report.counts["skipped: failed"] == 1
     assert any("a.jsonl, line 4" in failure and "boom" in failure for failure in report.failures)
+
+
+def deadly(job: Job) -> Shard:
+    """Dies of one of the articles."""
+    if any(b"Text 33" in article.data for article in job.articles):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return annotate_shard(job)
+
+
+def test_an_article_that_kills_every_worker_is_named_and_the_rest_goes_on(
+    kg: Path, sources: Path, expected: bytes, tmp_path: Path
+) -> None:
+    to = tmp_path / "d.jsonl"
+    report = annotate([sources], to, recipe(kg), runner=lambda jobs: pipeline.by_processes(jobs, 2, deadly))
+    assert to.read_bytes() == b"".join(line for line in expected.splitlines(True) if b'"Text 33"' not in line)
+    (failure,) = [failure for failure in report.failures if "line 34" in failure]
+    assert failure.endswith("the process that annotated it was killed (out of memory?)")
+    assert report.counts["skipped: failed"] == 1
+
+
+def page(title: str, text: str) -> str:
+    return f"<page><title>{title}</title><ns>0</ns><revision><text>{text}</text></revision></page>"
+
+
+def test_redirects_of_a_dump_lead_its_links(kg: Path, tmp_path: Path) -> None:
+    """In one step or two, before or after the article; circles lead nowhere."""
+    pages = {
+        "Ulm Minster": "[[Ulma]], [[Old Ulm|the town]] and [[Germania]] or [[Round]] and [[Nowhere]].",
+        "Old Ulm": "#REDIRECT [[Ulma]]",
+        "Ulma": "#REDIRECT [[Ulm]]",
+        "Germania": "#redirect [[Germany#History]]",
+        "Round": "#REDIRECT [[Way round]]",
+        "Way round": "#REDIRECT [[Round]]",
+    }
+    (tmp_path / "wiki.xml").write_text(f"<mediawiki>{''.join(map(page, pages, pages.values()))}</mediawiki>")
+    to, anchors = tmp_path / "d.jsonl", tmp_path / "anchors.json"
+    report = annotate([tmp_path / "wiki.xml"], to, recipe(kg), workers=2)
+    (document,) = read_documents(to)
+    found = [(document.text(mention), mention.id, mention.source) for mention in document.mentions]
+    assert found == [("Ulma", "Q2", "WIKI"), ("the town", "Q2", "WIKI"), ("Germania", "Q3", "WIKI")]
+    assert report.counts["links"] == 3 and report.counts["links to nobody"] == 2
+    assert report.counts["skipped: redirect"] == 5
+    count_anchors([tmp_path / "wiki.xml"], kg, anchors)
+    assert json.loads(anchors.read_text())["links"]["the town"] == {"Q2": 1}
+
+
+def test_further_keys_of_a_text_are_kept(kg: Path, tmp_path: Path) -> None:
+    mine = {"title": "A", "text": "Clara Dunn was born in Ulm.", "links": [], "author": {"name": "me"}, "n": 3}
+    words = {"title": "B", "tokens": ["Ulm"], "links": [], "annotations": [], "mood": None}
+    (tmp_path / "t.jsonl").write_text(json.dumps(mine) + "\n" + json.dumps(words) + "\n")
+    annotate([tmp_path / "t.jsonl"], tmp_path / "d.jsonl", recipe(kg))
+    first, second = read_documents(tmp_path / "d.jsonl")
+    assert first.extra == {"author": {"name": "me"}, "n": 3} and second.extra == {"mood": None}
+
+
+def test_after_pruning_the_counts_are_those_of_the_file(kg: Path, sources: Path, tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text(json.dumps({"title": "A", "text": "Clara Dunn was born in Ulm, in Germany."}))
+    report = annotate([tmp_path / "t.jsonl"], tmp_path / "d.jsonl", recipe(kg), prune=True)
+    (document,) = read_documents(tmp_path / "d.jsonl")
+    sources_left = Counter(f"source {mention.source}" for mention in document.mentions)
+    assert sources_left == {name: n for name, n in report.counts.items() if name.startswith("source ")}
+    assert report.counts["pruned explanations"] > 0
 
 
 def test_other_settings_do_not_go_on_with_a_run(kg: Path, sources: Path, tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_what_loses_its_reasons_is_new_or_goes() -> None:
         mention(3, "Q3"),
         mention(6, "Q5"),
     ], "Q4 went, so that it explains nobody"
-    assert counts == {"pruned explanations": 5, "pruned mentions": 2}
+    assert counts == {"pruned explanations": 5, "pruned mentions": 2, "source WIKI": 4}
 
 
 def test_signs_are_no_mentions(tmp_path: Path) -> None:

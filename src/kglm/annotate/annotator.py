@@ -22,13 +22,15 @@ from kglm.annotate.links import LinkResolver
 from kglm.annotate.matcher import Matcher
 from kglm.annotate.names import NameIndex
 from kglm.annotate.ner import SpacyNames
-from kglm.annotate.story import Found, Story, StoryConfig, settle
+from kglm.annotate.redirects import Redirects
+from kglm.annotate.story import Found, Story, StoryConfig, settle, taken_places
 from kglm.annotate.traits import TraitReader
 from kglm.errors import ConfigError
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.literals import is_literal
 from kglm.text.article import Article
 from kglm.text.document import Document
+from kglm.text.titles import RedirectTable
 
 
 @dataclass(frozen=True)
@@ -61,12 +63,13 @@ class Annotator:
         config: AnnotateConfig | None = None,
         *,
         anchors: Anchors | None = None,
+        redirects: RedirectTable | None = None,
         resolver: Resolver | None = None,
     ) -> None:
         self.graph = graph = graph.fork()  # as it is now: what is read of it once is kept
         self.config = config = config or AnnotateConfig()
         self.names = NameIndex.for_graph(graph)
-        self._links = LinkResolver(graph, self.names)
+        self._links = LinkResolver(graph, self.names, redirects)
         traits = TraitReader(graph)
         self.linker = Linker(graph, self.names, anchors=anchors) if config.linker else None
         self._detector: NameDetector | None = None
@@ -84,10 +87,22 @@ class Annotator:
         """What was found so far, and what was not."""
 
     @classmethod
-    def open(cls, kg: str | Path, config: AnnotateConfig | None = None, *, anchors: Path | None = None) -> Annotator:
-        """With a graph file, and a table of link texts if there is one."""
+    def open(
+        cls,
+        kg: str | Path,
+        config: AnnotateConfig | None = None,
+        *,
+        anchors: Path | None = None,
+        redirects: Path | None = None,
+    ) -> Annotator:
+        """With a graph file, and tables of link texts and redirects if there are any."""
         graph = KnowledgeGraph.open(kg)
-        return cls(graph, config, anchors=None if anchors is None else Anchors.load(anchors, graph))
+        return cls(
+            graph,
+            config,
+            anchors=None if anchors is None else Anchors.load(anchors, graph),
+            redirects=None if redirects is None else Redirects(redirects),
+        )
 
     def links(self, article: Article) -> list[Found]:
         """The article's links that lead to an entity."""
@@ -97,7 +112,7 @@ class Annotator:
         """The article with all its mentions."""
         tokens = article.tokens
         found, strangers = self._given(article)
-        taken = {place for each in found for place in range(each.start, each.end)}
+        taken = taken_places(found)
         links = [each for each in self.links(article) if taken.isdisjoint(range(each.start, each.end))]
         found = settle(tokens, [*found, *links])
         subject = self._links.entity(article.title)
@@ -108,7 +123,7 @@ class Annotator:
         mentions = self._story.tell(tokens, found, subject, strangers)
         for mention in mentions:
             self.counts[f"source {mention.source}"] += 1
-        return Document(article.title, tokens, mentions)
+        return Document(article.title, tokens, mentions, extra=article.extra)
 
     def _given(self, article: Article) -> tuple[list[Found], dict[int, str]]:
         """Mentions that the text came with, and the ids of strangers, whom the graph does not have."""

@@ -15,7 +15,7 @@ import urllib.request
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from kglm.annotate.story import Found
+from kglm.annotate.story import Found, taken_places
 from kglm.errors import ConfigError, ServiceError
 from kglm.text.document import END, START
 
@@ -29,7 +29,7 @@ TIMEOUT = 300
 
 def propagate(tokens: Sequence[str], clusters: Iterable[Sequence[Span]], found: Sequence[Found]) -> list[Found]:
     """Mentions that clusters add to those found."""
-    taken = {place for each in found for place in range(each.start, each.end)}
+    taken = taken_places(found)
     at = {each.start: each for each in found}
     added: dict[Span, int | None] = {}
     for cluster in clusters:

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from kglm.annotate.story import Found
+from kglm.annotate.story import Found, taken_places
 from kglm.annotate.traits import MAX_WORDS, TraitReader, Traits
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.literals import is_literal
@@ -104,7 +104,7 @@ class _Reader:
         self._graph, self._traits, self._config = graph, traits, config
         self._tokens = tokens
         self._subject = subject
-        self._taken = {place for each in found for place in range(each.start, each.end)}
+        self._taken = taken_places(found)
         self._known: dict[int, _Known] = {}
         self._recent: dict[int, _Known] = {}
         """Of them, those whose last mention is not too long ago."""

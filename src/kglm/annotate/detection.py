@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from kglm.annotate.linker import Linked, Linker
 from kglm.annotate.ner import SpacyNames
-from kglm.annotate.story import Found
+from kglm.annotate.story import Found, taken_places
 from kglm.annotate.traits import TraitReader
 from kglm.kg.dates import date_words
 from kglm.kg.graph import KnowledgeGraph
@@ -37,7 +37,7 @@ class NameDetector:
         """Names beside those found, where the linker is sure enough."""
         linked = self._linker.link(tokens, [(each.start, each.end, each.node) for each in found])
         given = {each.start for each in found}
-        known = {place for each in found for place in range(each.start, each.end)}
+        known = taken_places(found)
         meant = [
             Found(each.start, each.end, each.node, "NEL")
             for each in linked

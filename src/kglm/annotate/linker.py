@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kglm.annotate.anchors import Anchors
-from kglm.annotate.names import NameIndex, hash_name
+from kglm.annotate.names import NameIndex, hash_label, hash_name
 from kglm.kg.arrays import is_fact
 from kglm.kg.graph import KnowledgeGraph
 from kglm.text.function_words import is_content
@@ -207,11 +207,10 @@ class Linker:
 
     def _read_about(self, node: int) -> _About:
         relation, tail = self.graph.edges(node)
-        label = self.graph.names(node)[:1]
         said = set[str]().union(*(self._relation_words(r) for r in np.unique(relation).tolist()))
         return _About(
             float(np.log1p(len(tail))),
-            hash_name(tokenizer().words(label[0])) if label else None,
+            hash_label(self.graph, node),
             float(np.log1p(self._introductions.get(node, 0))),
             frozenset(said),
             self._neighbour_words(relation, tail),

@@ -10,18 +10,26 @@ from kglm.annotate.story import Found
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import is_item_id
 from kglm.text.article import Article
+from kglm.text.titles import RedirectTable, follow_redirects
 from kglm.text.tokenizer import tokenizer
 
 
 class LinkResolver:
     """From link targets to nodes, for one graph."""
 
-    def __init__(self, graph: KnowledgeGraph, names: NameIndex) -> None:
+    def __init__(self, graph: KnowledgeGraph, names: NameIndex, redirects: RedirectTable | None = None) -> None:
+        """`redirects` are those that the graph does not know."""
         self._graph = graph
         self._names = names
+        self._redirects: RedirectTable = {} if redirects is None else redirects
         self.entity = lru_cache(1 << 17)(self._find)
 
     def _find(self, target: str) -> int | None:
+        """The entity that a title, or the first one that it leads to, means."""
+        meant = map(self._meant, follow_redirects(target, self._redirects))
+        return next((node for node in meant if node is not None), None)
+
+    def _meant(self, target: str) -> int | None:
         """The entity of a title; without one, whoever has it as an id, or alone has it as a label. An alias is not
         enough: "Lightning" is no ice-hockey team."""
         id = self._graph.store.by_title(target)

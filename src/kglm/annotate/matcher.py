@@ -9,19 +9,18 @@ Legend: T words of a text.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 import numpy.typing as npt
 
-from kglm.annotate.names import NameIndex, hash_name, hash_word
+from kglm.annotate.names import NameIndex, hash_label, hash_word
 from kglm.kg.dates import date_words
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.literals import LiteralIndex
 from kglm.kg.quantities import begins_quantity
 from kglm.text.document import END, START
 from kglm.text.function_words import is_content
-from kglm.text.tokenizer import tokenizer
 
 HUB = 4_000
 """Whoever has more facts is asked for them one by one, and they are not listed."""
@@ -57,10 +56,7 @@ class LocalGraph:
             relation, tail = relation[kept], tail[kept]
         ways = self._ways
         for r, e in zip(relation.tolist(), tail.tolist(), strict=True):
-            if e in ways:
-                ways[e].append((r, node))
-            else:
-                ways[e] = [(r, node)]
+            ways.setdefault(e, []).append((r, node))
         for e in dict.fromkeys(tail[self._literal_N[tail]].tolist()):
             self.literals.add(self._graph.id(e))
 
@@ -86,7 +82,7 @@ class Matcher:
         self.names = names
         self.literal_N = graph.literal_nodes()[0]
         self.nodes = lru_cache(1 << 16)(self._nodes)
-        self._label = lru_cache(1 << 17)(self._find_label)
+        self._label = lru_cache(1 << 17)(partial(hash_label, graph))
 
     def _nodes(self, name: int) -> tuple[int, ...]:
         return tuple(self.names.nodes(name))
@@ -97,10 +93,6 @@ class Matcher:
         if len(nodes) > MAX_NAMESAKES:
             nodes = tuple(node for node in nodes if local.lists(node)) or nodes[:MAX_NAMESAKES]
         return [(node, self._label(node) == name) for node in nodes]
-
-    def _find_label(self, node: int) -> int | None:
-        label = self.graph.names(node)[:1]
-        return hash_name(tokenizer().words(label[0])) if label else None
 
     def local(self) -> LocalGraph:
         """A local graph with nobody in it."""

@@ -20,6 +20,7 @@ Legend: K names, X pairs of a name and a node, T words of a text.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
@@ -56,16 +57,19 @@ def hash_word(word: str) -> int:
 
 def hash_name(words: Sequence[str]) -> int:
     """H(w)."""
+    return deque(_beginnings(words), 1).pop() if words else 0
+
+
+def hash_label(graph: KnowledgeGraph, node: int) -> int | None:
+    """H of the first name of an entity, if it has one."""
+    label = graph.names(node)[:1]
+    return hash_name(tokenizer().words(label[0])) if label else None
+
+
+def _beginnings(words: Sequence[str]) -> Iterator[int]:
+    """H of the first word of a name, of the first two, and so on to the name itself."""
     total, power = 0, 1
     for word in words:
-        total, power = (total + hash_word(word) * power) & MASK, (power * BASE) & MASK
-    return total
-
-
-def _begins(words: Sequence[str]) -> Iterator[int]:
-    """H of what a name begins with, but for the name itself."""
-    total, power = 0, 1
-    for word in words[:-1]:
         total, power = (total + hash_word(word) * power) & MASK, (power * BASE) & MASK
         yield total
 
@@ -157,7 +161,7 @@ class NameIndex:
             if node not in nodes:
                 nodes.append(node)
             other.longest = max(other.longest, len(words))
-            begins.update(_begins(words))
+            begins.update(_beginnings(words[:-1]))
         other._late_K = np.array(sorted(other._late), np.uint64)
         other._late_begin_B = np.array(sorted(begins), np.uint64)
         return other
@@ -184,7 +188,7 @@ def _sorted(entries: Iterable[tuple[tuple[str, ...], int]]) -> tuple[_Arrays, in
         longest = max(longest, len(words))
         names.append(hash_name(words))
         nodes.append(node)
-        begins.update(_begins(words))
+        begins.update(_beginnings(words[:-1]))
     name_X, node_X = np.array(names, np.uint64), np.array(nodes, np.int32)
     order = np.lexsort((node_X, name_X))
     name_X, node_X = name_X[order], node_X[order]

@@ -12,10 +12,12 @@ import hashlib
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from kglm.annotate.anchors import Anchors
@@ -24,6 +26,7 @@ from kglm.annotate.links import LinkResolver
 from kglm.annotate.names import NameIndex
 from kglm.annotate.page import document_page, index_page, page_entry
 from kglm.annotate.prune import prune_file
+from kglm.annotate.redirects import Redirects, collect_redirects
 from kglm.errors import ConfigError, DataError, KglmError, ServiceError
 from kglm.files import atomic_file, exclusive, exists, read_json, reading, remove_directory, write_json, writing
 from kglm.kg.graph import KnowledgeGraph
@@ -34,6 +37,8 @@ from kglm.text.document import read_documents, to_line
 
 SHARD = 20
 """Articles in a shard."""
+LOADS = ("spacy.lang.en",)
+"""What every worker needs."""
 FORMAT = 1
 FAILURES_KEPT = 100
 
@@ -47,6 +52,8 @@ class Recipe(NamedTuple):
     lists: bool = False
     graph: str = ""
     """The hash of the graph, once a run has begun: all its workers must see the same."""
+    redirects: str | None = None
+    """The table of what the sources say about titles that lead to others, once it is made."""
 
 
 class Job(NamedTuple):
@@ -114,11 +121,37 @@ def annotate_shard(job: Job) -> Shard:
     return Shard(job.number, b"".join(lines), words, len(lines), dict(counts), (*report.problems, *failures))
 
 
+def by_processes(jobs: Iterable[Job], workers: int, work: Callable[[Job], Shard] = annotate_shard) -> Iterator[Shard]:
+    """Do jobs on this machine."""
+    return ordered_map(work, jobs, workers=workers, loads=LOADS, deadly=lambda job: _one_by_one(job, work))
+
+
+def _one_by_one(job: Job, work: Callable[[Job], Shard]) -> Shard:
+    """A shard that kills its workers: each article alone, and those that do it are left out and named."""
+    singles = [job._replace(articles=(article,)) for article in job.articles]
+    shards = list(ordered_map(work, singles, workers=2, loads=LOADS, deadly=_killer))
+    return Shard(
+        job.number,
+        b"".join(shard.lines for shard in shards),
+        sum(shard.words for shard in shards),
+        sum(shard.documents for shard in shards),
+        dict(sum((Counter(shard.counts) for shard in shards), Counter[str]())),
+        tuple(failure for shard in shards for failure in shard.failures),
+    )
+
+
+def _killer(job: Job) -> Shard:
+    """An article that no process survives: out of memory, or a fault in a library."""
+    (article,) = job.articles
+    failure = f"{article.place or article.title}: the process that annotated it was killed (out of memory?)"
+    return Shard(job.number, b"", 0, 0, {"skipped: failed": 1}, (failure,))
+
+
 @lru_cache(1)
 def _annotator(recipe: Recipe) -> Annotator:
     """One for all shards that a process does."""
-    anchors = None if recipe.anchors is None else Path(recipe.anchors)
-    annotator = Annotator.open(recipe.kg, recipe.config, anchors=anchors)
+    anchors, redirects = (None if path is None else Path(path) for path in (recipe.anchors, recipe.redirects))
+    annotator = Annotator.open(recipe.kg, recipe.config, anchors=anchors, redirects=redirects)
     if recipe.graph and annotator.graph.hash != recipe.graph:
         raise KglmError(
             "was edited since this run began",
@@ -147,11 +180,12 @@ def annotate(
         NameIndex.for_graph(graph)  # workers find it made
         recipe = recipe._replace(graph=graph.hash)
     digest = _digest(recipe, files)
-    run = runner or (lambda jobs: ordered_map(annotate_shard, jobs, workers=workers, loads=("spacy.lang.en",)))
+    run = runner or (lambda jobs: by_processes(jobs, workers))
     with writing(parts):
         parts.mkdir(parents=True, exist_ok=True)
     with exclusive(parts / "lock", f"annotates into {to}"):
         done = _begun(parts, digest)
+        recipe = _with_redirects(recipe, files, parts / "redirects.db")
         words, source = 0, _Source(files, left_out)
         with progress("annotating", None, "tokens") as advance:
             for shard in run(_jobs(source, recipe, done)):
@@ -171,9 +205,19 @@ def annotate(
                 with (parts / f"{number:05d}.jsonl").open("rb") as part:
                     shutil.copyfileobj(part, stream)
         if prune:
+            for name in [name for name in report.counts if name.startswith("source ")]:
+                del report.counts[name]  # counted anew
             report.counts.update(prune_file(to, cutoff=recipe.config.story.cutoff))
         remove_directory(parts)
     return report
+
+
+def _with_redirects(recipe: Recipe, files: Sequence[Path], table: Path) -> Recipe:
+    """The recipe with what the sources say about titles that lead to others, if they say anything."""
+    if not table.exists():
+        collect_redirects(files, table)
+    with closing(Redirects(table)) as redirects:
+        return recipe._replace(redirects=str(table.absolute())) if redirects else recipe
 
 
 def _files(sources: Sequence[Path], to: Path, parts: Path, left_out: ReadingReport) -> list[Path]:
@@ -187,17 +231,27 @@ def _files(sources: Sequence[Path], to: Path, parts: Path, left_out: ReadingRepo
 def count_anchors(sources: Sequence[Path], kg: Path, to: Path, *, lists: bool = False) -> Anchors:
     """Count whom the links of the sources mean by which name, and write it down."""
     anchors, left_out = Anchors(), ReadingReport()
-    with KnowledgeGraph.open(kg) as graph, progress("counting links", None, "articles") as advance:
-        resolver = LinkResolver(graph, NameIndex.for_graph(graph))
-        for file in (file for source in sources for file in article_files(source)):
-            for raw in raw_articles(file, left_out):
-                article = raw.read(left_out, lists=lists)
-                for link in () if article is None else resolver.resolve(article, Counter()):
-                    assert article is not None
-                    anchors.add(article.tokens[link.start : link.end], link.node)
+    files = [file for source in sources for file in article_files(source)]
+    with KnowledgeGraph.open(kg) as graph, _redirects(files) as redirects:
+        resolver = LinkResolver(graph, NameIndex.for_graph(graph), redirects)
+        with progress("counting links", None, "articles") as advance:
+            for raw in (raw for file in files for raw in raw_articles(file, left_out)):
+                if (article := raw.read(left_out, lists=lists)) is not None:
+                    for link in resolver.resolve(article, Counter()):
+                        anchors.add(article.tokens[link.start : link.end], link.node)
                 advance()
         anchors.save(to, graph)
     return anchors
+
+
+@contextmanager
+def _redirects(files: Sequence[Path]) -> Iterator[Redirects]:
+    """Those of the files, for a while."""
+    with TemporaryDirectory(prefix="kglm-") as folder:
+        table = Path(folder) / "redirects.db"
+        collect_redirects(files, table)
+        with closing(Redirects(table)) as redirects:
+            yield redirects
 
 
 def write_pages(documents: Path, kg: Path, folder: Path) -> int:
@@ -251,8 +305,9 @@ def _jobs(source: Iterable[RawArticle], recipe: Recipe, done: set[int]) -> Itera
 def _write(parts: Path, shard: Shard) -> None:
     with atomic_file(parts / f"{shard.number:05d}.jsonl") as stream:
         stream.write(shard.lines)
-    record = asdict(replace(shard, lines=b""))
-    write_json(parts / f"{shard.number:05d}.json", {key: value for key, value in record.items() if key != "lines"})
+    write_json(
+        parts / f"{shard.number:05d}.json", {key: value for key, value in asdict(shard).items() if key != "lines"}
+    )
 
 
 def _begun(parts: Path, digest: str) -> set[int]:

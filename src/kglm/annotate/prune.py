@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import accumulate
 from pathlib import Path
 
-from kglm.annotate.story import StoryConfig
+from kglm.annotate.story import StoryConfig, word_places
 from kglm.kg.ids import NEW, REFLEXIVE
 from kglm.kg.literals import is_literal
-from kglm.text.document import END, Document, Mention, read_documents, write_documents
+from kglm.text.document import Document, Mention, read_documents, write_documents
 
 ENDINGS = ("P585", "P530")
 
@@ -33,7 +32,7 @@ class PruneConfig:
 
 
 def prune_file(path: Path, config: PruneConfig | None = None, *, cutoff: int = StoryConfig.cutoff) -> Counter[str]:
-    """Prune a file of documents in place; the file is whole at any time. Returns how much went."""
+    """Prune a file of documents in place; the file is whole at any time. Returns how much went, and what is left."""
     counts: Counter[str] = Counter()
     unwanted = unwanted_relations(read_documents(path), config or PruneConfig())
     write_documents(path, pruned(read_documents(path), unwanted, counts, cutoff=cutoff))
@@ -67,7 +66,7 @@ def pruned(
     """The documents without these relations."""
     for document in documents:
         kept: list[Mention] = []
-        place = [0, *accumulate(token != END for token in document.tokens)]
+        place = word_places(document.tokens)
         ended: dict[str, int] = {}
         for mention in document.mentions:
             words = document.tokens[mention.start : mention.end]
@@ -84,6 +83,7 @@ def pruned(
             left = _with(mention, pairs)
             counts["pruned mentions"] += left is None
             if left is not None:
+                counts[f"source {left.source}"] += 1
                 kept.append(left)
                 ended[left.id] = place[left.end]
         yield Document(document.title, document.tokens, kept, document.annotated, document.extra)

@@ -115,6 +115,16 @@ def settle(tokens: Sequence[str], found: Iterable[Found]) -> list[Found]:
     return joined
 
 
+def word_places(tokens: Sequence[str]) -> list[int]:
+    """The place of each token, and of the end, ends of sentences not counted: what distances are measured in."""
+    return [0, *accumulate(token != END for token in tokens)]
+
+
+def taken_places(found: Iterable[Found]) -> set[int]:
+    """The words that are part of a mention."""
+    return {place for each in found for place in range(each.start, each.end)}
+
+
 class _Telling:
     """One text on its way from left to right."""
 
@@ -134,8 +144,7 @@ class _Telling:
         self._graph = story.graph
         self._matcher = story.matcher
         self._local: LocalGraph = story.matcher.local()
-        self._place = [0, *accumulate(token != END for token in tokens)]
-        """Place of each token, ends of sentences not counted."""
+        self._place = word_places(tokens)
         self._last: dict[int, int] = {}
         """Where the last mention of each entity ends."""
         self._latest = -1

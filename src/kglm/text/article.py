@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from kglm.errors import KglmError
 from kglm.text.document import END, START, Mention
@@ -46,6 +47,8 @@ class Article:
     """Annotations that the text came with, as they were."""
     place: str = ""
     """Where it was read, for messages."""
+    extra: dict[str, Any] = field(default_factory=dict)
+    """Further keys of one's own record; kept and written back, not used."""
 
     def text(self, link: Link) -> str:
         return " ".join(self.tokens[link.start : link.end])

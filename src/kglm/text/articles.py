@@ -152,7 +152,7 @@ def _raw_pages(path: Path, report: ReadingReport) -> Iterator[RawArticle]:
 def read_redirects(path: str | PathLike[str], *, report: ReadingReport | None = None) -> Iterator[tuple[str, str]]:
     """Titles that lead to other titles, in normal form, as dumps tell them: (title, where it leads).
 
-    `follow_redirects` finds the end of the way.
+    `follow_redirects` goes their way.
     """
     report = ReadingReport() if report is None else report
     for file in article_files(path, report):
@@ -161,6 +161,8 @@ def read_redirects(path: str | PathLike[str], *, report: ReadingReport | None = 
             yield from read_dump_redirects(file, report)
         elif kind in ("lines", "json"):
             for line, place in _json_values(file, kind, report):
+                if b'"redirects"' not in line:
+                    continue
                 found = list[tuple[str, str]]()
                 with report.record(place):
                     found += redirects_from_json(line, place)

@@ -7,7 +7,7 @@ written back byte for byte. Files older than July 2019 nest the tokens by senten
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any
@@ -116,7 +116,7 @@ def parse_document(line: bytes, place: str) -> Document:
         ) from error
     except msgspec.DecodeError as error:
         raise DataError(_not_json(line), place=place, remedy="one JSON object a line is expected") from error
-    return _document(record, _other_keys(line), place)
+    return _document(record, other_keys(line, _KNOWN_KEYS), place)
 
 
 def _not_json(line: bytes) -> str:
@@ -128,9 +128,10 @@ def _not_json(line: bytes) -> str:
     return "holds a lone surrogate, half of a character"
 
 
-def _other_keys(line: bytes) -> dict[str, Any]:
+def other_keys(line: bytes, known: Collection[str]) -> dict[str, Any]:
+    """What else a JSON object holds."""
     fields = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
-    return {key: msgspec.json.decode(raw) for key, raw in fields.items() if key not in _KNOWN_KEYS}
+    return {key: msgspec.json.decode(raw) for key, raw in fields.items() if key not in known}
 
 
 def _document(record: _Record, extra: dict[str, Any], place: str) -> Document:

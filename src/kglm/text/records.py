@@ -17,7 +17,7 @@ import msgspec
 from kglm.errors import DataError
 from kglm.kg.ids import normalise_title
 from kglm.text.article import NO_TEXT, NOT_AN_ARTICLE, Article, Link, ReadingReport, article_from
-from kglm.text.document import END, START, parse_document
+from kglm.text.document import END, START, other_keys, parse_document
 from kglm.text.marked import Passage, masked, read_marks
 from kglm.text.rendered import host_of, read_html
 from kglm.text.titles import ENGLISH
@@ -79,6 +79,7 @@ class _Answer(msgspec.Struct):
 
 _RECORD = msgspec.json.Decoder(_Record)
 _ANSWER = msgspec.json.Decoder(_Answer)
+_KNOWN_KEYS = frozenset((*_Record.__struct_fields__, "annotations"))
 
 
 def article_from_json(line: bytes, place: str, report: ReadingReport, *, lists: bool = False) -> Article | None:
@@ -105,6 +106,8 @@ def article_from_json(line: bytes, place: str, report: ReadingReport, *, lists: 
     article = article_from(title, passage, place)
     if article is None:
         report.skip(NO_TEXT)
+    elif record.text is not None:  # one's own; what a wiki tells of a page beside its text is much, and not asked for
+        article.extra = other_keys(line, _KNOWN_KEYS)
     return article
 
 
@@ -184,4 +187,5 @@ def _linked_document(line: bytes, links: list[_Link], place: str, report: Readin
         found = [Link(link.start + 1, link.end + 1, link.target) for link in found]
     if tokens[-1] != END:
         tokens = [*tokens, END]
-    return Article(document.title, tokens, found, mentions, place)
+    extra = {key: value for key, value in document.extra.items() if key not in _KNOWN_KEYS}
+    return Article(document.title, tokens, found, mentions, place, extra)

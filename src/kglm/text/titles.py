@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from html import unescape
+from typing import Protocol
 from urllib.parse import unquote
 
 from kglm.kg.ids import normalise_title
@@ -107,13 +108,17 @@ def _folded(name: str) -> str:
     return " ".join(name.replace("_", " ").split()).casefold()
 
 
-def follow_redirects(title: str, redirects: Mapping[str, str]) -> str:
-    """Where a normal title leads in the end. A circle of redirects leads nowhere: it gives the title itself."""
-    seen = {title}
-    current = title
-    while (following := redirects.get(current)) is not None:
-        if following in seen:
-            return title
+class RedirectTable(Protocol):
+    """Titles that lead to other titles, in normal form: a dictionary, or a file of them."""
+
+    def get(self, title: str, /) -> str | None: ...
+
+
+def follow_redirects(title: str, redirects: RedirectTable) -> Iterator[str]:
+    """A title, and the titles that it leads to one after the other. A circle of redirects is gone round once."""
+    seen = set[str]()
+    following: str | None = title
+    while following is not None and following not in seen:
+        yield following
         seen.add(following)
-        current = following
-    return current
+        following = redirects.get(following)
