@@ -58,7 +58,18 @@ OPTIONS = {
     "paper": {"latent": PAPER},
     "window": {"parent_window": 1},
     "three types": {"latent": PAPER, "mention_types": "paper"},
+    "no facts": {"latent": LatentConfig(facts="none")},
+    "topic": {"latent": LatentConfig(facts="topic"), "topic": "Q1"},
 }
+
+
+class ToldTopic(AnnotationEncoder):
+    """Documents are about whom the toy says."""
+
+    told: int | None = None
+
+    def topic(self, document: Document) -> int | None:
+        return self.told
 
 
 @dataclass
@@ -68,7 +79,7 @@ class Toy:
     graph: KnowledgeGraph
     vocabulary: Vocabulary
     aliases: AliasTable
-    encoder: AnnotationEncoder
+    encoder: ToldTopic
     builder: ChunkBuilder
     model: Kglm
     proposal: Proposal
@@ -92,20 +103,24 @@ def make_toy(
     words: tuple[str, ...] = ("Mario", "is", "Boy"),
     mention_types: str = "continue",
     parent_window: int | None = None,
+    topic: str | None = None,
     seed: int = 0,
 ) -> Toy:
+    latent = latent or LatentConfig()
     graph = KnowledgeGraph.open(make_store(home, facts, NAMES if names is None else names))
     vocabulary = Vocabulary((PADDING, UNKNOWN, START, END, *words), 5)
     aliases = AliasTable(graph, vocabulary, str.split, max_aliases=2, max_alias_tokens=3)
     cues = Cues(graph, lambda name: CUE_NAMES.get(name, () if name.startswith("P") else name.split()))
-    encoder = AnnotationEncoder(
+    encoder = ToldTopic(
         graph,
         vocabulary,
         aliases,
         mention_types=mention_types,  # type: ignore[arg-type]
         parent_window=parent_window,
+        facts=latent.facts,
         cues=cues,
     )
+    encoder.told = None if topic is None or topic not in graph else graph.number(topic)
     introductions = {graph.number(id): n for id, n in INTRODUCTIONS.items() if id in graph}
     builder = ChunkBuilder(graph, aliases, parent_window=parent_window, introductions=introductions, cues=cues)
     generator = torch.Generator().manual_seed(seed)
@@ -122,7 +137,7 @@ def make_toy(
         relations,
         relation_words(graph, vocabulary, lambda name: [name, "is"]),
     )
-    config = KglmConfig(EncoderConfig(embedding=4, hidden=5, layers=2), latent or LatentConfig())
+    config = KglmConfig(EncoderConfig(embedding=4, hidden=5, layers=2), latent)
     model = Kglm(config, len(vocabulary), table, generator=generator)
     for parameter in model.parameters():  # biases start at zero; here every term must matter
         parameter.data += 0.5 * torch.randn(parameter.shape, generator=generator)
@@ -186,14 +201,14 @@ def word_probability(toy: Toy, h_x: Tensor, node: int, word: str, before: tuple[
     query = torch.tanh(model.renderer.copy.weight @ h)
     total, mass = float(generate.sum()), 0.0
     aliases = toy.aliases[node]
-    width = aliases.words_AL.shape[1]
-    for row, alias in enumerate(aliases.words_AL):
-        encoded, _ = model.renderer.alias_lstm(weight[torch.from_numpy(alias)][None])
+    rows, width = aliases.words_AL.shape
+    encoded_ALH, _ = model.renderer.alias_lstm(weight[torch.from_numpy(aliases.words_AL)])
+    for row in range(rows):
         for place in range(width):
             said = aliases.surface[row * width + place]
             if said is None:
                 continue
-            score = float((query @ encoded[0, place]).exp())
+            score = float((query @ encoded_ALH[row, place]).exp())
             alias_so_far = aliases.surface[row * width : row * width + place]
             if model.config.latent.alias_order and alias_so_far == before:
                 score *= math.exp(float(model.renderer.order[min(place, 1)]))
@@ -310,12 +325,12 @@ def enumerate_log_joint(
 ) -> float:
     """log p(x, z), word for word; `written` are the words as they stand, where those of the steps are unknown ones."""
     written = [step.word for step in steps] if written is None else written
-    model, graph = toy.model, toy.graph
+    model = toy.model
     own = {step.node for step in steps if step.type == Type.NEW} if counted else set()
     words = torch.tensor([toy.vocabulary.encode([START, *(step.word for step in steps)])])
     with torch.no_grad():
         h_TD = model.encoder(words, None).h_BTD[0]
-        total, last, running = 0.0, dict[int, int](), list[str]()
+        total, last, running = 0.0, _given(toy), list[str]()
         inside, since = False, None
         for t, step in enumerate(steps):
             h_x, h_p, h_r = h_TD[t].split(model.sizes)
@@ -339,9 +354,20 @@ def enumerate_log_joint(
             if inside:
                 running = [*running, step.word] if step.type == Type.CONTINUE else [step.word]
                 since = t
-                if not is_literal(graph.id(step.node)):
+                if _leads(toy, step.node):
                     last[step.node] = t
         return total
+
+
+def _given(toy: Toy) -> dict[int, int]:
+    """Who is a parent before anything is said, and since when."""
+    return {} if toy.encoder.told is None else {toy.encoder.told: -1}
+
+
+def _leads(toy: Toy, node: int) -> bool:
+    """Whether who was mentioned is a parent."""
+    scope = toy.encoder.facts
+    return node == toy.encoder.told if scope == "topic" else scope == "all" and not is_literal(toy.graph.id(node))
 
 
 def _candidates(toy: Toy, last: dict[int, int], t: int) -> list[int]:
@@ -361,19 +387,20 @@ def type_probability(
             goes_on, ends = toy.aliases[steps[t - 1].node].can_follow(running)
         logits = logits + latent.type_feature[type_feature(inside, goes_on, ends, None if since is None else t - since)]
     weights = logits.exp()
-    legal = [True, True, related, inside and toy.encoder.mention_types == "continue"]
+    legal = [True, toy.encoder.facts != "topic", related, inside and toy.encoder.mention_types == "continue"]
     total = sum(float(w) for w, ok in zip(weights, legal, strict=True) if ok)
     return float(weights[step.type]) / total if legal[step.type] else 1e-300
 
 
 def legal_steps(toy: Toy, before: list[Step]) -> list[Step]:
     """Every z_t (with no word yet) that is legal after `before`."""
-    last: dict[int, int] = {}
+    last = _given(toy)
     for t, step in enumerate(before):
-        if step.node >= 0 and not is_literal(toy.graph.id(step.node)):
+        if step.node >= 0 and _leads(toy, step.node):
             last[step.node] = t
     found = [Step("", Type.NONE)]
-    found += [Step("", Type.NEW, node) for node in toy.model.latent.real_E.tolist()]
+    if toy.encoder.facts != "topic":
+        found += [Step("", Type.NEW, node) for node in toy.model.latent.real_E.tolist()]
     for parent in _candidates(toy, last, len(before)):
         relations, tails = toy.graph.edges(parent)
         found += [

@@ -12,7 +12,12 @@ from kglm.cli.output import Json, print_json, print_table
 
 
 def train(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="kglm, proposal or awd-lstm.")],
+    model: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL", help="kglm, proposal, entity-copynet, entity-nlm, entity-nlm-proposal or awd-lstm."
+        ),
+    ],
     data: Annotated[list[Path], typer.Option("--data", metavar="DOCS", help="Linked documents to train on.")],
     valid: Annotated[list[Path], typer.Option("--valid", metavar="DOCS", help="Linked documents to validate on.")],
     kg: Annotated[Path, typer.Option("--kg", metavar="KG", help="The graph, with vectors (kglm kg embed).")],
@@ -22,7 +27,11 @@ def train(
         typer.Option("--config", help="A TOML file, or one that is shipped: paper, small, tiny."),
     ] = None,
     preset: Annotated[
-        str | None, typer.Option("--preset", help="Options of the latent variables: best, or as in the paper.")
+        str | None,
+        typer.Option(
+            "--preset",
+            help="Options of the latent variables: best, paper (no refinements), nklm (facts of a given topic).",
+        ),
     ] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", metavar="a.b=c", help="Override a setting.")] = None,
     start: Annotated[

@@ -23,7 +23,7 @@ from kglm.kg.arrays import run_starts
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.literals import is_literal
 from kglm.model.aliases import AliasTable
-from kglm.model.annotation import DISTANCES, Type, type_feature
+from kglm.model.annotation import DISTANCES, AnnotationEncoder, Facts, Type, type_feature
 from kglm.model.parents import place_scores, places
 
 NONE, CONTINUE, FIRST = 0, 1, 2
@@ -90,6 +90,21 @@ class Cast:
         return found
 
 
+@dataclass(frozen=True)
+class HistorySettings:
+    """What the next step may depend on."""
+
+    facts: Facts = "all"
+    parent_window: int | None = None
+    continues: bool = True
+    """Whether the type `continue` exists."""
+
+    @classmethod
+    def of(cls, encoder: AnnotationEncoder) -> HistorySettings:
+        """Those that documents are encoded with."""
+        return cls(encoder.facts, encoder.parent_window, encoder.mention_types == "continue")
+
+
 @dataclass
 class Histories:
     """K histories of one text, all before the same target."""
@@ -107,28 +122,18 @@ class Histories:
     """Slot of the first entity mentioned, or -1."""
     last_KC: Ints
     """For each slot, the last target that was a word of it, or -1."""
-    parent_window: int | None = None
-    continues: bool = True
-    """Whether the type `continue` exists."""
+    settings: HistorySettings
 
     @classmethod
-    def start(
-        cls,
-        count: int,
-        text: Text,
-        cast: Cast,
-        aliases: AliasTable,
-        *,
-        parent_window: int | None = None,
-        continues: bool = True,
-    ) -> Histories:
+    def start(cls, count: int, text: Text, cast: Cast, aliases: AliasTable, settings: HistorySettings) -> Histories:
         """So many histories in which nothing has been said."""
 
         def never() -> Ints:
             return np.full(count, -1, np.int64)
 
         nobody_KC = np.full((count, len(cast)), -1, np.int64)
-        return cls(text, cast, aliases, never(), never(), never(), never(), nobody_KC, parent_window, continues)
+        subject_K = never() if text.topic is None else np.full(count, cast.slot(text.topic))
+        return cls(text, cast, aliases, never(), never(), never(), subject_K, nobody_KC, settings)
 
     def __len__(self) -> int:
         return len(self.running_K)
@@ -144,8 +149,7 @@ class Histories:
             self.spoke_K[index_K],
             self.subject_K[index_K],
             self.last_KC[index_K],
-            self.parent_window,
-            self.continues,
+            self.settings,
         )
 
     def key(self, k: int) -> bytes:
@@ -163,7 +167,10 @@ class Histories:
             more = np.full((len(self), len(self.cast) - self.last_KC.shape[1]), -1, np.int64)
             self.last_KC = np.concatenate([self.last_KC, more], 1)
         spoken_KC: Bools = self.last_KC >= 0
-        return spoken_KC if self.parent_window is None else spoken_KC & (t - self.last_KC <= self.parent_window)
+        if self.text.topic is not None:
+            spoken_KC[:, self.cast.slot(self.text.topic)] = True
+        window = self.settings.parent_window
+        return spoken_KC if window is None else spoken_KC & (t - self.last_KC <= window)
 
     def features(self, t: int) -> Ints:
         """The mention state as the types see it."""
@@ -181,7 +188,7 @@ class Histories:
 
     def types(self, t: int, *tables: LatentTables) -> list[Floats]:
         """log p(type) in each history, under each of the models."""
-        inside_K = (self.running_K >= 0) & self.continues
+        inside_K = (self.running_K >= 0) & self.settings.continues
         related_K: Bools = np.asarray(self.candidates(t).any(1))
         feature_K = self.features(t)
         return [each.types(t, feature_K, related_K, inside_K) for each in tables]
@@ -243,6 +250,12 @@ class Histories:
             parts.append(self.starts(t, nodes, tables, type_KC))
         return np.concatenate(parts, 1)
 
+    def _can_lead(self, node: int) -> bool:
+        """Whether an entity is a parent once it was mentioned."""
+        if self.settings.facts == "all":
+            return not self.cast.is_literal(node)
+        return node == self.text.topic
+
     # A step
 
     def advance(self, t: int, column_K: Ints, nodes: Sequence[int]) -> None:
@@ -258,7 +271,7 @@ class Histories:
             return
         self.spoke_K[speaking_K] = t
         distinct, who_K = np.unique(self.running_K[speaking_K], return_inverse=True)
-        slot_D = [-1 if self.cast.is_literal(node) else self.cast.slot(node) for node in distinct.tolist()]
+        slot_D = [self.cast.slot(node) if self._can_lead(node) else -1 for node in distinct.tolist()]
         self.candidates(t)  # makes room for new slots
         slot_K = np.array(slot_D, np.int64)[who_K]
         speaking_K, slot_K = speaking_K[slot_K >= 0], slot_K[slot_K >= 0]

@@ -14,12 +14,12 @@ import torch
 from torch import Tensor
 
 from kglm.errors import DataError
-from kglm.infer.histories import CONTINUE, FIRST, NONE, Cast, Histories
+from kglm.infer.histories import CONTINUE, FIRST, NONE, Cast, Histories, HistorySettings
 from kglm.infer.scene import Parts
 from kglm.infer.tables import CHUNK, Floats, LatentTables, Text
 from kglm.model.encoder import State
 from kglm.model.kglm import Kglm
-from kglm.text.document import START
+from kglm.text.document import START, Document
 
 
 class Span(NamedTuple):
@@ -74,7 +74,7 @@ class Reading:
             raise ValueError(f"{len(self.weight_K)} histories cannot take one step: choose one with `only`")
         histories = self.histories.select(np.zeros(1, np.int64))
         surface = (*self.surface, word)
-        histories.text = _text(surface)
+        histories.text = _text(surface, histories.text.topic)
         histories.advance(self.t, np.array([column]), [node])
         h_D, state = encode(self.model, self.parts.vocabulary.encode([word]), self.state)
         return replace(self, surface=surface, state=state, h_D=h_D, histories=histories, weight_K=np.ones(1))
@@ -92,15 +92,12 @@ def read(
     weight_K = np.array([weight for weight, _ in annotations], np.float64)
     if not len(weight_K) or not (weight_K >= 0).all() or not weight_K.sum() > 0:
         raise DataError("no annotation has a probability above 0", remedy="give at least one")
-    histories = Histories.start(
-        len(weight_K),
-        _text(surface),
-        Cast(parts.graph),
-        parts.aliases,
-        parent_window=parts.encoder.parent_window,
-        continues=parts.encoder.mention_types == "continue",
-    )
-    steps = [_steps(len(surface), annotation, shift, histories.continues) for _, annotation in annotations]
+    settings = HistorySettings.of(parts.encoder)
+    topic = parts.encoder.topic(Document("", list(surface)))
+    if topic is None and settings.facts == "topic":  # then whoever is known to be mentioned first
+        topic = next((node for _, annotation in annotations for _, _, node in annotation), None)
+    histories = Histories.start(len(weight_K), _text(surface, topic), Cast(parts.graph), parts.aliases, settings)
+    steps = [_steps(len(surface), annotation, shift, settings.continues) for _, annotation in annotations]
     for t in range(len(surface) - 1):
         nodes = sorted({node for step_T in steps if (node := step_T[t][1]) >= 0})
         columns = [FIRST + nodes.index(node) if node >= 0 else column for column, node in (s[t] for s in steps)]
@@ -109,8 +106,8 @@ def read(
     return Reading(parts, model, surface, state, h_D, histories, weight_K / weight_K.sum())
 
 
-def _text(surface: Sequence[str]) -> Text:
-    return Text("prompt", surface, np.zeros(len(surface), np.int64))
+def _text(surface: Sequence[str], topic: int | None) -> Text:
+    return Text("prompt", surface, np.zeros(len(surface), np.int64), topic)
 
 
 def _steps(length: int, annotation: Annotation, shift: int, continues: bool) -> list[tuple[int, int]]:

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from kglm.errors import KglmError
-from kglm.infer.histories import CONTINUE, FIRST, NONE, Cast, Histories
+from kglm.infer.histories import CONTINUE, FIRST, NONE, Cast, Histories, HistorySettings
 from kglm.infer.tables import Floats, LatentTables, Text, hidden_states
 from kglm.infer.words import Said, WordTable
 from kglm.kg.graph import KnowledgeGraph
@@ -82,15 +82,8 @@ class Scene:
         return len(self.text)
 
     def histories(self, count: int, cast: Cast) -> Histories:
-        encoder = self.parts.encoder
-        return Histories.start(
-            count,
-            self.text,
-            cast,
-            self.parts.aliases,
-            parent_window=encoder.parent_window,
-            continues=encoder.mention_types == "continue",
-        )
+        settings = HistorySettings.of(self.parts.encoder)
+        return Histories.start(count, self.text, cast, self.parts.aliases, settings)
 
     def word_scores(self, t: int, histories: Histories, nodes: Sequence[int], penalty: float) -> Floats:
         """log p(x_t | step) of each history and column; an unknown word costs `penalty` more (K × (2 + N))."""
@@ -155,7 +148,8 @@ class Scene:
 
 
 def read(parts: Parts, document: Document) -> Text:
-    """The words of a document; its annotation is not looked at."""
+    """The words of a document; its annotation is not looked at, but for the topic where that is given."""
     if not document.tokens:
         raise KglmError(f"the document {document.title!r} has no words", remedy="leave it out")
-    return Text(document.title, document.tokens, np.array(parts.vocabulary.encode(document.tokens), np.int64))
+    words_N = np.array(parts.vocabulary.encode(document.tokens), np.int64)
+    return Text(document.title, document.tokens, words_N, parts.encoder.topic(document))

@@ -26,7 +26,7 @@ from kglm.kg.graph import KnowledgeGraph
 from kglm.model.annotation import Type, boundaries
 from kglm.model.chunk import MAX_SCORED_TAILS
 from kglm.model.cues import FULL, OF_RELATIONS, TextCues
-from kglm.model.parts import LatentModel
+from kglm.model.parts import ChunkModel, LatentModel
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -50,6 +50,8 @@ class Text:
     title: str
     surface: Sequence[str]
     words_N: Ints
+    topic: int | None = None
+    """Whom it is about, for models that are told."""
 
     @cached_property
     def boundary_T(self) -> Ints:
@@ -64,7 +66,7 @@ class Text:
         return self.surface[t + 1]
 
 
-def hidden_states(model: LatentModel, text: Text, *, ahead: int | None = None) -> Tensor:
+def hidden_states(model: ChunkModel, text: Text, *, ahead: int | None = None) -> Tensor:
     """h_t at every target (T × size of h); `ahead` = 1 reads the target itself before it speaks."""
     ahead = model.ahead if ahead is None else ahead
     words_T = torch.from_numpy(text.words_N[ahead : len(text) + ahead]).to(model.encoder.embedding.weight.device)
@@ -73,7 +75,7 @@ def hidden_states(model: LatentModel, text: Text, *, ahead: int | None = None) -
         output = model.encoder(words_T[None, start : start + CHUNK], state)
         state = output.state
         parts.append(output.h_BTD[0])
-    return torch.cat(parts) if parts else model.encoder.embedding.weight.new_zeros(0, sum(model.sizes))
+    return torch.cat(parts) if parts else model.encoder.embedding.weight.new_zeros(0, model.encoder.sizes[-1])
 
 
 def array(tensor: Tensor) -> Floats:
@@ -151,6 +153,8 @@ class LatentTables:
         logits_KC = self._type_TC[t - self._first] + self._feature_FC[feature_K]
         logits_KC[~related_K, Type.RELATED] = -np.inf
         logits_KC[~continue_K, Type.CONTINUE] = -np.inf
+        if self._latent.config.facts == "topic":
+            logits_KC[:, Type.NEW] = -np.inf
         highest_K1 = logits_KC.max(1, keepdims=True)
         log_z_K1: Floats = highest_K1 + np.log(np.exp(logits_KC - highest_K1).sum(1, keepdims=True))
         log_p_KC: Floats = logits_KC - log_z_K1

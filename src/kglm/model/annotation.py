@@ -29,6 +29,9 @@ from kglm.text.vocabulary import Vocabulary
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 MentionTypes = Literal["continue", "paper"]
+Facts = Literal["all", "topic", "none"]
+"""Whose facts lead to mentions: everybody's who was mentioned (KGLM), the topic's, which is given (NKLM), or nobody's
+(EntityCopyNet)."""
 NEVER = 1 << 30
 """A position before everything: the entity has not been mentioned."""
 
@@ -58,6 +61,8 @@ class Start:
     target: int
     type: Type
     node: int
+    length: int
+    """How many words the mention has."""
     known: int
     """How many entities were mentioned before."""
     paths: list[Path]
@@ -77,6 +82,8 @@ class EncodedDocument:
     type_T: npt.NDArray[np.int8]
     node_T: Ints
     """The entity that target t is a word of, or -1."""
+    column_T: Ints
+    """Its place in `entities`, or -1."""
     feature_T: npt.NDArray[np.int8]
     """The mention state before t, as a number: see `type_feature`."""
     related_T: Bools
@@ -88,7 +95,8 @@ class EncodedDocument:
     order_T: dict[int, tuple[bool, list[int]]]
     """For the same, whether it is the first word of the mention, and the slots that come next in an alias."""
     entities: list[int]
-    """The nodes mentioned, in order of first mention; literals are not among them: they are never parents."""
+    """The nodes mentioned, in order of first mention; literals are not among them: they are never parents. If only the
+    topic can be one, it alone, mentioned or not."""
     starts: list[Start]
     spoken: list[tuple[int, int]]
     """(target, place in `entities`) of every word of a mention, in order: who was mentioned when."""
@@ -98,6 +106,17 @@ class EncodedDocument:
     """Whether these introductions are among those that the model's frequencies count: true of training documents."""
     counts: Counter[str] = field(default_factory=Counter)
     """What could not be used: mentions of entities that the graph does not hold, or that no fact explains."""
+
+    @property
+    def spoke_T(self) -> Bools:
+        """Whether the word before target t is a word of an entity."""
+        return np.concatenate([[False], self.column_T >= 0])[: len(self)]
+
+    @property
+    def current_T(self) -> Ints:
+        """Place of the last entity that was mentioned before target t, or -1."""
+        spoken_T = np.where(self.spoke_T, np.arange(len(self)), 0)
+        return np.concatenate([[-1], self.column_T])[np.maximum.accumulate(spoken_T)]
 
     def __len__(self) -> int:
         """How many targets there are: every token but the first."""
@@ -144,10 +163,12 @@ class AnnotationEncoder:
         *,
         mention_types: MentionTypes = "continue",
         parent_window: int | None = None,
+        facts: Facts = "all",
         cues: Cues | None = None,
     ) -> None:
         """`cues`: of the graph, if the model heeds them."""
         self.graph = graph
+        self.facts = facts
         self.cues = cues
         self.vocabulary = vocabulary
         self.aliases = aliases
@@ -163,6 +184,7 @@ class AnnotationEncoder:
             document.tokens,
             np.zeros(length, np.int8),
             np.full(length, -1, np.int64),
+            np.full(length, -1, np.int64),
             np.zeros(length, np.int8),
             np.zeros(length, np.bool_),
             np.zeros(length, np.bool_),
@@ -174,10 +196,15 @@ class AnnotationEncoder:
             [],
         )
         mentions = self._known_mentions(document, result.counts)
-        reached = self._reached([node for _, node in mentions])
+        topic = self.topic(document)
+        given = [] if topic is None else [topic]
+        reached = self._reached([*given, *(node for _, node in mentions)])
+        if self.facts == "topic":
+            of_topic = {node for node, ways in reached.items() if any(parent == topic for parent, _, _ in ways)}
+            mentions = [(mention, node) for mention, node in mentions if node in of_topic]
         boundary_T = boundaries(document.tokens)
-        columns: dict[int, int] = {}
-        last: list[int] = []
+        columns = {node: column for column, node in enumerate(given)}
+        last = [-1 for _ in given]
         for mention, node in mentions:
             self._add_mention(result, mention, node, columns, last, reached, boundary_T)
         result.entities = list(columns)
@@ -186,6 +213,14 @@ class AnnotationEncoder:
             result.continue_T[1:] = result.node_T[:-1] >= 0
         self._add_state(result)
         return result
+
+    def topic(self, document: Document) -> int | None:
+        """Whom the document is about, if that is given: by its title, else the first that its annotation mentions."""
+        if self.facts != "topic":
+            return None
+        id = self.graph.store.by_title(document.title)
+        ids = [id or "", *(mention.id for mention in document.mentions if not is_literal(mention.id))]
+        return next((node for id in ids if (node := self.graph.find(id)) is not None), None)
 
     def _known_mentions(self, document: Document, counts: Counter[str]) -> list[tuple[Mention, int]]:
         known = []
@@ -196,7 +231,7 @@ class AnnotationEncoder:
                 continue
             if node is None:
                 counts["unknown_entity"] += 1
-            elif mention.is_new and is_literal(mention.id):
+            elif is_literal(mention.id) and (mention.is_new or self.facts == "none"):
                 counts["new_literal"] += 1
             else:
                 known.append((mention.moved(start, mention.end), node))
@@ -205,7 +240,7 @@ class AnnotationEncoder:
     def _reached(self, nodes: list[int]) -> dict[int, list[tuple[int, int, int]]]:
         """For each mentioned node, the facts (parent, relation, number of tails) that reach it from a mentioned one."""
         distinct = np.array(sorted(set(nodes)), np.int64)
-        if not len(distinct):
+        if not len(distinct) or self.facts == "none":
             return {}
         edges = self.graph.edges_of(distinct)
         head = np.repeat(distinct, np.diff(edges.offsets))
@@ -236,9 +271,9 @@ class AnnotationEncoder:
             result.slots_T[target] = aliases.matches(result.surface[target + 1])
             first = target == mention.start - 1
             if first or self.mention_types == "paper":
-                kind = Type.NEW if mention.is_new else Type.RELATED
+                kind = Type.NEW if self.facts == "none" or (mention.is_new and self.facts == "all") else Type.RELATED
                 paths = [
-                    Path(columns[parent], relation, tails, (parent, relation) in listed)
+                    Path(columns[parent], relation, tails, self.facts == "topic" or (parent, relation) in listed)
                     for parent, relation, tails in reached.get(node, ())
                     if parent in columns and self._in_window(last[columns[parent]], target)
                 ]
@@ -246,15 +281,17 @@ class AnnotationEncoder:
                     result.counts["unexplained"] += 1
                 result.type_T[target] = kind
                 boundary, cues = int(boundary_T[target]), self._cues(result, target, paths)
-                result.starts.append(Start(target, kind, node, len(last), paths, boundary, cues))
+                length = mention.end - 1 - target
+                result.starts.append(Start(target, kind, node, length, len(last), paths, boundary, cues))
             else:
                 result.type_T[target] = Type.CONTINUE
-            if not is_literal(self.graph.id(node)):
-                if node not in columns:
-                    columns[node] = len(columns)
-                    last.append(target)
-                last[columns[node]] = target
-                result.spoken.append((target, columns[node]))
+            if node not in columns and self.facts != "topic" and not is_literal(self.graph.id(node)):
+                columns[node] = len(columns)
+                last.append(target)
+            if (column := columns.get(node)) is not None:
+                last[column] = target
+                result.column_T[target] = column
+                result.spoken.append((target, column))
 
     def _cues(self, result: EncodedDocument, target: int, paths: list[Path]) -> list[tuple[int, float, float]]:
         if self.cues is None or not paths:
@@ -272,7 +309,8 @@ class AnnotationEncoder:
 
     def _add_state(self, result: EncodedDocument) -> None:
         """The mention state before each target, and where `related` is legal."""
-        last_parent = last_mention = -2 * NEVER
+        last_parent = -1 if self.facts == "topic" and result.entities else -2 * NEVER
+        last_mention = -2 * NEVER
         running: list[str] = []
         aliases = None
         node = -1
@@ -292,5 +330,5 @@ class AnnotationEncoder:
             running.append(result.surface[target + 1])
             aliases = self.aliases[node]
             last_mention = target
-            if not is_literal(self.graph.id(node)):
+            if result.column_T[target] >= 0 and self.facts != "none":
                 last_parent = target

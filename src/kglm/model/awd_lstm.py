@@ -5,12 +5,9 @@ p(x_t) = softmax(W h_x + b) over V
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import torch
 from torch import Generator, Tensor, nn
 
-from kglm.errors import ConfigError
 from kglm.model.chunk import Chunk
 from kglm.model.encoder import EncoderConfig, State
 from kglm.model.parts import ChunkModel, Scores
@@ -23,12 +20,7 @@ class AwdLstm(ChunkModel):
 
     def __init__(self, config: EncoderConfig, vocabulary_size: int, *, generator: Generator) -> None:
         super().__init__()
-        if config.output not in (0, config.embedding):
-            raise ConfigError(
-                f"encoder.output is {config.output}, but h goes into words of {config.embedding} entries",
-                remedy=f"set encoder.output = {config.embedding}, or leave it out",
-            )
-        self.encoder = replace(config, output=config.embedding).build(vocabulary_size, generator=generator)
+        self.encoder = config.for_words().build(vocabulary_size, generator=generator)
         self.word_bias_V = nn.Parameter(torch.zeros(vocabulary_size))
 
     def next_words(self, words_BT: Tensor) -> Tensor:

@@ -59,6 +59,12 @@ class Chunk:
     feature_BT: Tensor
     related_BT: Tensor
     continue_BT: Tensor
+    column_BT: Tensor
+    """Place of the target's entity among those of its document, in order of first mention, or -1;"""
+    current_BT: Tensor
+    """that of the last entity that was mentioned before, or -1;"""
+    spoke_BT: Tensor
+    """whether the word before is a word of it."""
 
     word_position_S: Tensor
     word_entity_S: Tensor
@@ -74,6 +80,10 @@ class Chunk:
     start_position_M: Tensor
     start_type_M: Tensor
     start_node_M: Tensor
+    start_length_M: Tensor
+    """Words of the mention, also those beyond the chunk."""
+    start_known_M: Tensor
+    """Entities of the document that were mentioned before."""
     parent_MK: Tensor
     """Nodes of the candidate parents; -1 is padding."""
     place_MK3: Tensor
@@ -154,11 +164,9 @@ class ChunkBuilder:
         generating them.
         """
         rows, width = len(pieces), max((piece.end - piece.start for piece in pieces), default=1) or 1
-        grid = {
-            name: np.full((rows, width), fill, np.int64)
-            for name, fill in (("words", PADDING_INDEX), ("targets", PADDING_INDEX), ("type", 0), ("feature", 0))
-        }
-        real, related, continues = (np.zeros((rows, width), np.bool_) for _ in range(3))
+        fills = {"words": PADDING_INDEX, "targets": PADDING_INDEX, "type": 0, "feature": 0, "column": -1, "current": -1}
+        grid = {name: np.full((rows, width), fill, np.int64) for name, fill in fills.items()}
+        real, related, continues, spoke = (np.zeros((rows, width), np.bool_) for _ in range(4))
         mentions, starts = _Mentions(self._aliases), _Starts(self)
         for row, (document, start, end) in enumerate(pieces):
             if document is None:
@@ -168,6 +176,9 @@ class ChunkBuilder:
             grid["targets"][row, here] = document.words_N[start + 1 : end + 1]
             grid["type"][row, here] = document.type_T[start:end]
             grid["feature"][row, here] = document.feature_T[start:end]
+            grid["column"][row, here] = document.column_T[start:end]
+            grid["current"][row, here] = document.current_T[start:end]
+            spoke[row, here] = document.spoke_T[start:end]
             real[row, here] = True
             related[row, here] = document.related_T[start:end]
             continues[row, here] = document.continue_T[start:end]
@@ -185,6 +196,9 @@ class ChunkBuilder:
             feature_BT=torch.from_numpy(grid["feature"]),
             related_BT=torch.from_numpy(related),
             continue_BT=torch.from_numpy(continues),
+            column_BT=torch.from_numpy(grid["column"]),
+            current_BT=torch.from_numpy(grid["current"]),
+            spoke_BT=torch.from_numpy(spoke),
             **mentions.tensors(),
             **starts.tensors(),
         )
@@ -305,6 +319,8 @@ class _Starts:
             "start_position_M": _longs([position for position, _, _ in self._rows]),
             "start_type_M": _longs([int(start.type) for _, _, start in self._rows]),
             "start_node_M": _longs([start.node for _, _, start in self._rows]),
+            "start_length_M": _longs([start.length for _, _, start in self._rows]),
+            "start_known_M": _longs([start.known for _, _, start in self._rows]),
             "parent_MK": torch.from_numpy(parent_MK),
             "place_MK3": torch.from_numpy(place_MK3),
             "way_group_W": _longs(columns[0]),

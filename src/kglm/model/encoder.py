@@ -26,7 +26,7 @@ gates, D output size. Inside, time goes first (TB…): the recurrence then reads
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -78,6 +78,15 @@ class EncoderConfig:
                     raise ConfigError(f"{name} = {value}", remedy="a weight in the loss is finite and at least 0")
             elif value < (name != "output"):
                 raise ConfigError(f"{name} = {value}", remedy="a size is at least 1")
+
+    def for_words(self) -> EncoderConfig:
+        """The encoder whose h goes into words as it is."""
+        if self.output not in (0, self.embedding):
+            raise ConfigError(
+                f"encoder.output is {self.output}, but h goes into words of {self.embedding} entries",
+                remedy=f"set encoder.output = {self.embedding}, or leave it out",
+            )
+        return replace(self, output=self.embedding)
 
     def build(self, vocabulary_size: int, *, generator: Generator) -> Encoder:
         """A new encoder on the generator's device, its weights drawn from the generator."""

@@ -32,7 +32,7 @@ import torch
 from torch import Tensor, nn
 
 from kglm.errors import ConfigError
-from kglm.model.annotation import FEATURES, Type
+from kglm.model.annotation import FEATURES, Facts, Type
 from kglm.model.chunk import Chunk
 from kglm.model.cues import FULL, OF_RELATIONS, START_WEIGHTS
 from kglm.model.entities import EntityTable
@@ -51,6 +51,8 @@ class LatentConfig:
     """Options of the latent variables, and of what they say. The defaults are the preset `best`; `PAPER` has every
     refinement off."""
 
+    facts: Facts = "all"
+    """Whose facts lead to mentions: all (who were mentioned), topic (given: NKLM), none (EntityCopyNet)."""
     marginal: Marginal = "entity"
     """Which explanations of a mention are summed: annotated (the paper), all facts, or entity (new as well)."""
     type_features: bool = True
@@ -222,6 +224,7 @@ class Latent(nn.Module):
         illegal = torch.zeros_like(logits, dtype=torch.bool)
         illegal[:, Type.RELATED] = ~related_F
         illegal[:, Type.CONTINUE] = ~continue_F
+        illegal[:, Type.NEW] = self.config.facts == "topic"
         return logits.masked_fill(illegal, -math.inf).log_softmax(-1)
 
     def tables(self, embedding_VH: Tensor) -> Tables:

@@ -5,7 +5,7 @@ Legend: B rows, T targets, F = B·T; M mention starts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Self
@@ -15,7 +15,7 @@ from torch import Generator, Tensor, nn
 
 from kglm.errors import ConfigError
 from kglm.model.chunk import Chunk
-from kglm.model.encoder import Encoder, EncoderConfig, EncoderOutput, Regularisation, State
+from kglm.model.encoder import Encoder, EncoderConfig, EncoderOutput, LayerState, Regularisation, State
 from kglm.model.entities import EntityTable
 from kglm.model.latent import Latent, LatentConfig, LatentScores, twin
 
@@ -80,9 +80,9 @@ class ChunkModel(nn.Module):
         raise NotImplementedError
 
     @property
-    def state_sizes(self) -> Sequence[int]:
-        """Size of the recurrent state, layer by layer."""
-        return self.encoder.sizes
+    def state_parts(self) -> int:
+        """How many tensors the state has that is carried from chunk to chunk."""
+        return len(LayerState._fields) * len(self.encoder.sizes)
 
     @property
     def dtype(self) -> torch.dtype:

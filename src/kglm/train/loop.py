@@ -307,13 +307,15 @@ class Trainer:
     def _whole_state(self) -> Iterator[tuple[str, Tensor]]:
         """The recurrent state of all rows, whoever has them."""
         mine = self._carried
-        for number, size in enumerate(self.model.state_sizes if self._rows else ()):
-            for name in LayerState._fields:
-                whole = torch.zeros(len(self._rows), size, dtype=self.model.dtype, device=self.world.device)
-                if mine.rows:
-                    index = torch.tensor([self._rows.index(row) for row in mine.rows], device=whole.device)
-                    whole[index] = getattr(mine.state[number], name)
-                yield f"{number}.{name}", self.world.total_of(whole)
+        parts = [getattr(layer, name) for layer in mine.state for name in LayerState._fields]
+        sizes = self.world.most([part.shape[1] for part in parts] or [0] * self.model.state_parts)
+        names = [f"{number}.{name}" for number in range(len(sizes)) for name in LayerState._fields]
+        for place, size in enumerate(sizes if self._rows else ()):
+            whole = torch.zeros(len(self._rows), size, dtype=self.model.dtype, device=self.world.device)
+            if mine.rows:
+                index = torch.tensor([self._rows.index(row) for row in mine.rows], device=whole.device)
+                whole[index, : parts[place].shape[1]] = parts[place]
+            yield names[place], self.world.total_of(whole)
 
     def resume(self) -> bool:
         """Go back to the latest checkpoint; False if there is none."""

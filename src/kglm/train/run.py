@@ -34,6 +34,7 @@ from kglm.model.awd_lstm import AwdLstm
 from kglm.model.chunk import ChunkBuilder
 from kglm.model.cues import Cues
 from kglm.model.entities import count_introductions, entity_table, grown
+from kglm.model.entity_nlm import EntityNlm, EntityNlmProposal
 from kglm.model.kglm import Kglm
 from kglm.model.parts import ChunkModel, KglmConfig, LatentModel
 from kglm.model.proposal import Proposal
@@ -47,6 +48,12 @@ from kglm.train.settings import RunConfig
 from kglm.train.totals import COMPONENTS
 
 FORMAT = 2
+PLAIN: dict[str, type[AwdLstm | EntityNlm]] = {
+    "awd-lstm": AwdLstm,
+    "entity-nlm": EntityNlm,
+    "entity-nlm-proposal": EntityNlmProposal,
+}
+"""Models without vectors of entities."""
 START = "start.safetensors"
 
 
@@ -66,9 +73,10 @@ class Run:
         self.vocabulary = vocabulary
         self.introductions = introductions
         limits = {"max_aliases": settings.data.max_aliases, "max_alias_tokens": settings.data.max_alias_tokens}
-        heeded = settings.latent.cues and settings.model != "awd-lstm"
+        knows = settings.model in ("kglm", "proposal", "entity-copynet")
+        heeded = settings.latent.cues and settings.latent.facts != "none" and knows
         self._use(graph, AliasTable(graph, vocabulary, _words, **limits), Cues(graph, _words) if heeded else None)
-        self.vectors = Vectors.load(graph.store.path) if settings.model != "awd-lstm" else None
+        self.vectors = Vectors.load(graph.store.path) if knows else None
         self.model = self._build()
 
     def _use(self, graph: KnowledgeGraph, aliases: AliasTable, cues: Cues | None) -> None:
@@ -80,6 +88,7 @@ class Run:
             aliases,
             mention_types=data.mention_types,
             parent_window=data.parent_window,
+            facts=self.settings.latent.facts,
             cues=cues,
         )
         self.builder = ChunkBuilder(
@@ -89,11 +98,11 @@ class Run:
     def _build(self) -> ChunkModel:
         settings, generator = self.settings, Generator().manual_seed(self.settings.train.seed)
         if self.vectors is None:
-            return AwdLstm(settings.encoder, len(self.vocabulary), generator=generator)
+            return PLAIN[settings.model](settings.encoder, len(self.vocabulary), generator=generator)
         table = entity_table(
             self.graph, self.vectors.for_graph(self.graph), self.vocabulary, _words, self.introductions
         )
-        kind = {"kglm": Kglm, "proposal": Proposal}[settings.model]
+        kind = Proposal if settings.model == "proposal" else Kglm
         sizes = KglmConfig(settings.encoder, settings.latent)
         return kind(sizes, len(self.vocabulary), table, generator=generator)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from kglm import config
 from kglm.errors import ConfigError
@@ -15,8 +15,15 @@ from kglm.model.latent import PAPER, LatentConfig
 from kglm.train.loop import TrainConfig
 
 SHIPPED = Path(__file__).parent.parent / "configs"
-PRESETS: dict[str, LatentConfig] = {"best": LatentConfig(), "paper": PAPER}
-MODELS = ("kglm", "proposal", "awd-lstm")
+PRESETS: dict[str, LatentConfig] = {
+    "best": LatentConfig(),
+    "paper": PAPER,
+    "nklm": LatentConfig(facts="topic"),
+}
+Model = Literal["kglm", "proposal", "entity-copynet", "entity-nlm", "entity-nlm-proposal", "awd-lstm"]
+MODELS: tuple[Model, ...] = get_args(Model)
+WITHOUT_FACTS = ("entity-copynet", "entity-nlm", "entity-nlm-proposal")
+"""Models for which every mention is new, wherever it comes from."""
 TUNABLE = (
     "learning_rate",
     "clip",
@@ -56,11 +63,19 @@ class DataConfig:
 class RunConfig:
     """All settings of a run."""
 
-    model: Literal["kglm", "proposal", "awd-lstm"] = "kglm"
+    model: Model = "kglm"
     data: DataConfig = field(default_factory=DataConfig)
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
     latent: LatentConfig = field(default_factory=LatentConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
+
+    def __post_init__(self) -> None:
+        if self.model in WITHOUT_FACTS and self.latent.facts != "none":
+            raise ConfigError(
+                f"{self.model} with latent.facts = {self.latent.facts}", remedy="leave that out, or set none"
+            )
+        if self.model.startswith("entity-nlm") and self.data.mention_types != "continue":
+            raise ConfigError(f"{self.model} with data.mention_types = paper", remedy="leave that out")
 
     def same_run(self, other: RunConfig) -> bool:
         """Whether a run with these settings can go on with the others: they differ in what is tunable at most."""
@@ -84,4 +99,6 @@ def load_config(
         values = config.read(place)
     if preset is not None:
         values["latent"] = asdict(PRESETS[preset])
+    if model in WITHOUT_FACTS:
+        values["latent"] = {**values.get("latent", {}), "facts": "none"}
     return config.from_dict(RunConfig, config.with_overrides(values, [*overrides, f"model={model}"]), place=place)

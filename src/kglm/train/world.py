@@ -50,6 +50,14 @@ class World:
         torch.distributed.all_reduce(up, torch.distributed.ReduceOp.MAX)
         return [bool(flag) for flag in up.tolist()]
 
+    def most(self, values: Sequence[int]) -> list[int]:
+        """The greatest of each value over the processes."""
+        if self.size == 1:
+            return list(values)
+        found = torch.tensor(values, device=self.device)
+        torch.distributed.all_reduce(found, torch.distributed.ReduceOp.MAX)
+        return [int(value) for value in found.tolist()]
+
     def total(self, values: Sequence[float]) -> list[float]:
         """Sums over the processes."""
         if self.size == 1:

@@ -1,0 +1,249 @@
+"""EntityNLM (Ji et al., 2017): a language model that tracks entities without knowing anything about them.
+
+Every entity of a text has a vector that changes as it is mentioned. With h_t after the words before x_t:
+
+    mention?     p(r_t) = softmax(W_r h_t), unless a mention is running
+    entity       p(e_t) ∝ exp(h_t · W_e v_e + b_distance) over those mentioned before, and one that is new (v_new)
+    length       p(l_t) = softmax(W_l [h_t ; v_e]), up to `LONGEST` words
+    word         p(x_t) = softmax(W (h_t + W_v v) + b), with v of the entity, or of the last one that was mentioned
+
+    after a word of e:    v_e ← (δ v_e + (1 − δ) h) / ‖·‖,    δ = σ(h · W_δ v_e)
+
+What differs from the original: the softmax over words is not cut into classes, a new entity begins with v_new itself
+and not with a draw around it, and the distance (true, in words, also beyond a chunk) has a bias for each log-bucket.
+Who is mentioned is given as in the other models; dates and quantities are words.
+
+Vectors of a chunk are versions in one table, as each word of a mention makes a new one. The k-th version of any entity
+depends on its own (k−1)-th alone, so all k-th are made together, whatever the row.
+
+Legend: B rows, T targets, F = B·T, H size of h and of an entity's vector; M mention starts, K entities of a document in
+order of first mention, X versions, U updates, L lengths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Generator, Tensor, nn
+
+from kglm.model.annotation import Type
+from kglm.model.chunk import Chunk
+from kglm.model.encoder import EncoderConfig, LayerState, State
+from kglm.model.parents import BUCKETS
+from kglm.model.parts import ChunkModel, Scores, seeded
+from kglm.model.softmax import linear_log_prob
+from kglm.text.vocabulary import UNKNOWN_INDEX
+
+LONGEST = 25
+"""Words of a mention, at most; a longer one counts as one of these."""
+NOBODY, NEW = 0, 1
+"""The first versions in the table: of nobody (zero), and of an entity that is new. Then those carried over."""
+Ints = npt.NDArray[np.int64]
+
+
+class EntityNlm(ChunkModel):
+    """The generative model."""
+
+    says_words = True
+
+    def __init__(
+        self, config: EncoderConfig, vocabulary_size: int, *, generator: Generator, longest: int = LONGEST
+    ) -> None:
+        super().__init__()
+        size = config.embedding
+        self.encoder = config.for_words().build(vocabulary_size, generator=generator)
+        with seeded(generator):
+            self.mention_head = nn.Linear(size, 2)
+            self.length_head = nn.Linear(2 * size, longest)
+            self.entity_HH = nn.Parameter(torch.randn(size, size) / size)
+            self.change_HH = nn.Parameter(torch.randn(size, size) / size)
+            self.word_HH = nn.Parameter(torch.randn(size, size) / size)
+            self.new_H = nn.Parameter(torch.randn(size))
+        self.new_bias = nn.Parameter(torch.zeros(()))
+        self.distance_Q = nn.Parameter(torch.zeros(BUCKETS))
+        self.word_bias_V = nn.Parameter(torch.zeros(vocabulary_size))
+
+    @property
+    def state_parts(self) -> int:
+        return super().state_parts + len(LayerState._fields)
+
+    # The distributions
+
+    @property
+    def new_vector(self) -> Tensor:
+        return nn.functional.normalize(self.new_H, dim=0)
+
+    def changed(self, vector_UH: Tensor, h_UH: Tensor) -> Tensor:
+        """Vectors after a word of their entities; h has read it."""
+        kept_U1 = torch.sigmoid(((h_UH @ self.change_HH) * vector_UH).sum(-1, keepdim=True))
+        return nn.functional.normalize(kept_U1 * vector_UH + (1 - kept_U1) * h_UH, dim=-1)
+
+    def entity_log_probs(self, score_MK: Tensor, new_M: Tensor, bucket_MK: Tensor, known_MK: Tensor) -> Tensor:
+        """log p of each entity that was mentioned, and in the last column of a new one; given h · W_e v."""
+        score_MK = (score_MK + self.distance_Q[bucket_MK]).masked_fill(~known_MK, -torch.inf)
+        return torch.cat([score_MK, (new_M + self.new_bias)[:, None]], -1).log_softmax(-1)
+
+    def length_log_probs(self, h_MH: Tensor, vector_MH: Tensor) -> Tensor:
+        """log p of each length, from 1."""
+        log_p_ML: Tensor = self.length_head(torch.cat([h_MH, vector_MH], -1)).log_softmax(-1)
+        return log_p_ML
+
+    # A chunk
+
+    def forward(self, chunk: Chunk, state: State | None = None, *, generator: Generator | None = None) -> Scores:
+        before = None if state is None else state[:-1]
+        output = self.encoder(chunk.words_BT, before, generator=generator, reset_B=chunk.reset_B, share=chunk.share)
+        h_FH = output.h_BTD.flatten(0, 1)
+        carried_BKH = self._carried(state, h_FH, len(chunk.reset_B))
+        versions = _versions(chunk, carried_BKH.shape[1])
+        vector_XH = self._vectors(versions, carried_BKH, h_FH)
+
+        start_F = ((chunk.type_BT != Type.NONE) & (chunk.type_BT != Type.CONTINUE)).flatten()
+        decided_F = (chunk.real_BT & (chunk.type_BT != Type.CONTINUE)).flatten()
+        mention_F2 = self.mention_head(h_FH).log_softmax(-1)
+        type_F = mention_F2.gather(1, start_F.long()[:, None])[:, 0].masked_fill(~decided_F, 0.0)
+        at_M = chunk.start_position_M
+        entity_M, length_M = self._starts(h_FH[at_M], vector_XH, versions, chunk)
+        type_F = type_F.index_add(0, at_M, length_M)
+        entity_F = torch.zeros_like(type_F).index_copy(0, at_M, entity_M)
+        is_new_F = torch.zeros_like(start_F).index_copy(0, at_M, versions.column_M == chunk.start_known_M)
+        word_F, unknown_F = self._words(h_FH, vector_XH[versions.said_F], chunk)
+
+        shape = chunk.real_BT.shape
+        last_BKH = vector_XH[versions.last_BK]
+        return Scores(
+            type_F.view(shape),
+            entity_F.masked_fill(~is_new_F, 0.0).view(shape),
+            entity_F.masked_fill(is_new_F, 0.0).view(shape),
+            torch.zeros_like(entity_F).view(shape),
+            word_F.view(shape),
+            unknown_F.view(shape),
+            torch.zeros((), dtype=torch.int64),
+            self.encoder.regularisation(output, chunk.real_BT),
+            (*output.state, LayerState(last_BKH.flatten(1), last_BKH.new_zeros(len(last_BKH), 0))),
+        )
+
+    def _carried(self, state: State | None, like_FH: Tensor, rows: int) -> Tensor:
+        """The vectors that earlier chunks have left (B × K × H)."""
+        if state is None:
+            return like_FH.new_zeros(rows, 0, like_FH.shape[1])
+        return state[-1].h_BH.view(rows, -1, like_FH.shape[1])
+
+    def _vectors(self, versions: _Versions, carried_BKH: Tensor, h_FH: Tensor) -> Tensor:
+        """The table of all versions."""
+        first_XH = torch.cat([h_FH.new_zeros(1, h_FH.shape[1]), self.new_vector[None], carried_BKH.flatten(0, 1)])
+        generations = [first_XH]
+        for generation in versions.generations:
+            vector_UH, h_UH = generations[-1][generation.source_U], h_FH[generation.position_U]
+            generations.append(self.changed(vector_UH, h_UH))
+        return torch.cat(generations)
+
+    def _starts(self, h_MH: Tensor, vector_XH: Tensor, versions: _Versions, chunk: Chunk) -> tuple[Tensor, Tensor]:
+        """log p of the entity, and of the length, of each mention."""
+        query_MH = h_MH @ self.entity_HH
+        score_MX = query_MH @ vector_XH.T  # rows share no entity, but one product is faster than many
+        log_p_MK = self.entity_log_probs(
+            score_MX.gather(1, versions.candidate_MK),
+            score_MX[:, NEW],
+            chunk.place_MK3[..., 0],
+            versions.candidate_MK != NOBODY,
+        )
+        is_new_M = versions.column_M == chunk.start_known_M
+        chosen_M = torch.where(is_new_M, log_p_MK.shape[1] - 1, versions.column_M)
+        vector_MH = vector_XH[versions.said_F[chunk.start_position_M]]
+        length_ML = self.length_log_probs(h_MH, vector_MH)
+        length_M = length_ML.gather(1, chunk.start_length_M.clamp(max=length_ML.shape[1])[:, None] - 1)[:, 0]
+        return log_p_MK.gather(1, chosen_M[:, None])[:, 0], length_M
+
+    def _words(self, h_FH: Tensor, vector_FH: Tensor, chunk: Chunk) -> tuple[Tensor, Tensor]:
+        real_F, target_F = chunk.real_BT.flatten(), chunk.targets_BT.flatten()
+        none_F = h_FH.new_zeros(len(target_F))
+        if not self.says_words:
+            return none_F, none_F.bool()
+        at_P = real_F.nonzero()[:, 0]
+        h_PH = h_FH[at_P] + vector_FH[at_P] @ self.word_HH
+        log_p_P = linear_log_prob(h_PH, self.encoder.embedding.weight, self.word_bias_V, target_F[at_P])
+        return none_F.index_copy(0, at_P, log_p_P), (target_F == UNKNOWN_INDEX) & real_F
+
+
+class EntityNlmProposal(EntityNlm):
+    """q(z | x): the same variables, with the word that they label already read; its scores have no words."""
+
+    ahead = 1
+    says_words = False
+
+    def __init__(
+        self, config: EncoderConfig, vocabulary_size: int, *, generator: Generator, longest: int = LONGEST
+    ) -> None:
+        super().__init__(config, vocabulary_size, generator=generator, longest=longest)
+        for unused in (self.word_HH, self.word_bias_V):
+            unused.requires_grad_(False)
+
+
+class _Generation(NamedTuple):
+    """Versions that are made together, from those of the generation before."""
+
+    source_U: Tensor
+    position_U: Tensor
+
+
+@dataclass(frozen=True)
+class _Versions:
+    """Which version of whom is where in a chunk: places in the table."""
+
+    generations: Sequence[_Generation]
+    said_F: Tensor
+    """At each position, of the target's entity, or else of the last one that was mentioned."""
+    candidate_MK: Tensor
+    """At each start, of all entities that were mentioned before; then `NOBODY`."""
+    column_M: Tensor
+    """Which of them is mentioned; one past the last if it is new."""
+    last_BK: Tensor
+    """After the chunk; `NEW` of those that no word after their own has changed yet, and of those to come."""
+
+
+def _versions(chunk: Chunk, carried: int) -> _Versions:
+    """Follow the mentions of each row. A version is (generation, place in it) until all are known."""
+    column_BT, current_BT, spoke_BT = (x.tolist() for x in (chunk.column_BT, chunk.current_BT, chunk.spoke_BT))
+    rows, width = chunk.real_BT.shape
+    made: list[list[tuple[int, int]]] = []
+    said, last = list[tuple[int, int]](), list[list[tuple[int, int]]]()
+    candidates: list[list[tuple[int, int]]] = []
+    starts = dict(zip(chunk.start_position_M.tolist(), chunk.start_known_M.tolist(), strict=True))
+    new, nobody = (0, NEW), (0, NOBODY)
+    for row, reset in enumerate(chunk.reset_B.tolist()):
+        version: dict[int, tuple[int, int]] = {}
+        if not reset:
+            version = {column: (0, 2 + row * carried + column) for column in range(carried)}
+        for t in range(width):
+            position, current, column = row * width + t, current_BT[row][t], column_BT[row][t]
+            if spoke_BT[row][t]:
+                generation, source = version.get(current, new)
+                if generation == len(made):
+                    made.append([])
+                version[current] = (generation + 1, len(made[generation]))
+                made[generation].append((source, position))
+            of = column if column >= 0 else current
+            said.append(version.get(of, new) if of >= 0 else nobody)
+            if (known := starts.get(position)) is not None:
+                candidates.append([version[each] for each in range(known)])
+        last.append([version.get(column, new) for column in range(max(version, default=-1) + 1)])
+    first = np.cumsum([0, 2 + rows * carried, *(len(each) for each in made)])
+
+    def places(lists: Sequence[Sequence[tuple[int, int]]], fill: int) -> Tensor:
+        result = np.full((len(lists), max(map(len, lists), default=0)), fill, np.int64)
+        for row, found in enumerate(lists):
+            result[row, : len(found)] = [first[generation] + place for generation, place in found]
+        return torch.from_numpy(result).to(device)
+
+    device = chunk.real_BT.device
+    generations = [_Generation(*torch.tensor(each, device=device).T) for each in made]
+    column_M = chunk.column_BT.flatten()[chunk.start_position_M]
+    wide = chunk.place_MK3.shape[1]
+    candidate_MK = nn.functional.pad(found := places(candidates, NOBODY), (0, wide - found.shape[1]))
+    return _Versions(generations, places([said], NOBODY)[0], candidate_MK, column_M, places(last, NEW))
