@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import settings
@@ -21,6 +21,27 @@ settings.register_profile("explore", deadline=None, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 ROOT = Path(__file__).resolve().parent.parent
+TOGETHER = {
+    "evaluate/test_perplexity.py", "infer/test_live.py", "kg/test_imports.py", "kg/test_imports_killed.py",
+    "text/test_articles_sample.py", "train/test_run.py", "train/test_world.py",
+}  # fmt: skip
+"""Modules whose tests share what takes seconds to make: one worker runs them all, so that it is made once."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Test by test to whoever is free, as without it, but for those modules, which come first."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    if config.option.dist != "load":
+        return None
+
+    class Scheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            module = nodeid.split("::")[0]
+            return module if module.removeprefix("tests/") in TOGETHER else nodeid
+
+    return Scheduling(config, log)
 
 
 class Left(NamedTuple):
@@ -51,6 +72,17 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
         return Left(int(left.value.code or 0), captured.out, captured.err)
 
     return run
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Sums in one order, however many cores there are."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="session")

@@ -25,6 +25,7 @@ from kglm.model.chunk import ChunkBuilder, whole
 from kglm.model.cues import Cues
 from kglm.model.encoder import EncoderConfig
 from kglm.model.entities import EntityTable, relation_words
+from kglm.model.entity_nlm import EntityNlm, EntityNlmProposal
 from kglm.model.kglm import Kglm
 from kglm.model.latent import PAPER, LatentConfig
 from kglm.model.parts import KglmConfig, Scores
@@ -84,6 +85,8 @@ class Toy:
     model: Kglm
     proposal: Proposal
     plain: AwdLstm
+    tracker: EntityNlm
+    tracker_proposal: EntityNlmProposal
 
     def score(self, *documents: Document) -> Scores:
         pieces = [whole(self.encoder.encode(document)) for document in documents]
@@ -144,7 +147,8 @@ def make_toy(
     model.latent.relation_RD.data[0] = 0
     proposal = Proposal(config, len(vocabulary), table, generator=generator)
     plain = AwdLstm(config.encoder, len(vocabulary), generator=generator)
-    models = (each.double().eval() for each in (model, proposal, plain))
+    trackers = [kind(config.encoder, len(vocabulary), generator=generator) for kind in (EntityNlm, EntityNlmProposal)]
+    models = (each.double().eval() for each in (model, proposal, plain, *trackers))
     return Toy(graph, vocabulary, aliases, encoder, builder, *models)  # type: ignore[arg-type]
 
 

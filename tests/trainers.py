@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file
 
+from kglm.model.latent import LatentConfig
 from kglm.train.loop import TrainConfig, Trainer
 from kglm.train.world import World
 from toys import make_toy, random_documents
@@ -19,17 +20,16 @@ def trainer(
     home: Path,
     config: TrainConfig = CONFIG,
     *,
-    proposal: bool = False,
+    model: str = "model",
     world: World | None = None,
     store: Path | None = None,
 ) -> Trainer:
     """Nine documents to train on, three to validate; the run is in `home`/run, the graph in `store`."""
-    toy = make_toy(store or home / "toy")
+    toy = make_toy(store or home / "toy", latent=LatentConfig(facts="none" if model.startswith("tracker") else "all"))
     texts = [toy.encoder.encode(document) for document in random_documents(toy, 12, seed=3)]
     for text in texts[:9]:
         text.counted = True
-    model = toy.proposal if proposal else toy.model
-    return Trainer(model, toy.builder, texts[:9], texts[9:], config, home / "run", world=world)
+    return Trainer(getattr(toy, model), toy.builder, texts[:9], texts[9:], config, home / "run", world=world)
 
 
 def run_files(home: Path) -> tuple[dict[str, torch.Tensor], str]:

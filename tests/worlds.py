@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -56,4 +57,19 @@ def facts_of(graph: KnowledgeGraph) -> set[tuple[str, str, str]]:
         (graph.id(head), graph.relation_id(int(r)), graph.id(int(tail)))
         for head in range(len(graph))
         for r, tail in zip(*graph.edges(head), strict=True)
+    }
+
+
+def content(path: Path) -> list[str]:
+    """Every row of a graph file, and its arrays."""
+    connection = sqlite3.connect(path)
+    rows = list(connection.iterdump())
+    connection.close()
+    [directory] = path.with_name(path.name + ".arrays").iterdir()
+    return rows + [f"{file.name} {file.read_bytes()!r}" for file in sorted(directory.iterdir())]
+
+
+def leftovers(folder: Path) -> set[str]:
+    return {
+        path.name for path in folder.rglob("*") if any(w in path.name for w in (".partial", ".new", ".tmp", ".gone"))
     }

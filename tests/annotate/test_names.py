@@ -92,8 +92,8 @@ def test_several_processes_may_make_it_at_once(store: Path) -> None:
     """It is made by whoever asks first, without a lock: all end well, and one index stays."""
     make = "import sys; from kglm.annotate.names import NameIndex; from kglm.kg.graph import KnowledgeGraph; "
     make += "NameIndex.for_graph(KnowledgeGraph.open(sys.argv[1]))"
-    running = [subprocess.Popen([sys.executable, "-c", make, str(store)]) for _ in range(3)]
-    assert [process.wait() for process in running] == [0, 0, 0]
+    running = [subprocess.Popen([sys.executable, "-c", make, str(store)]) for _ in range(2)]
+    assert [process.wait() for process in running] == [0, 0]
     assert len(list(Path(f"{store}.names").iterdir())) == 1
 
 

@@ -164,8 +164,9 @@ def deadly(job: Job) -> Shard:
 
 
 def test_an_article_that_kills_every_worker_is_named_and_the_rest_goes_on(
-    kg: Path, sources: Path, expected: bytes, tmp_path: Path
+    kg: Path, sources: Path, expected: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(pipeline, "SHARD", 6)
     to = tmp_path / "d.jsonl"
     report = annotate([sources], to, recipe(kg), runner=lambda jobs: pipeline.by_processes(jobs, 2, deadly))
     assert to.read_bytes() == b"".join(line for line in expected.splitlines(True) if b'"Text 33"' not in line)

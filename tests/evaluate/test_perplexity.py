@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,13 +14,14 @@ import pytest
 from conftest import Command, Left
 from kglm.bundled import DOCUMENTS, ENTITIES, FACTS, RELATIONS
 from kglm.errors import ConfigError, DataError
+from kglm.evaluate.adaptive import Adaptation
 from kglm.evaluate.perplexity import Report, Scored, Task, corpus_protocol, evaluate, interval, judge, perplexity
 from kglm.infer.marginal import Estimate, MarginalConfig
 from kglm.kg.imports import import_graph
 from kglm.kg.transe import TransEConfig, embed_graph
 from kglm.text.document import START, Document
 from kglm.train.run import read_for_training
-from kglm.train.settings import load_config
+from kglm.train.settings import MODELS, load_config
 from kglm.train.start import train
 
 CONFIG = MarginalConfig(samples=20)
@@ -30,7 +32,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("runs")
     import_graph([FACTS], home / "world.kg", entities=[ENTITIES], relations=[RELATIONS])
     embed_graph(home / "world.kg", TransEConfig(dim=16, epochs=3, held_out=0))
-    for model in ("kglm", "proposal", "awd-lstm"):
+    for model in MODELS:
         settings = load_config("tiny", model, ["train.epochs=2", "data.min_count=2"])
         train(settings, [DOCUMENTS], [DOCUMENTS], home / "world.kg", home / model)
     return home
@@ -43,7 +45,9 @@ def documents() -> list[Document]:
 
 
 def task(runs: Path, how: str, model: str = "kglm", samples: int = 20) -> Task:
-    proposal = runs / "proposal" if how == "importance" else None
+    proposal = runs / ("entity-nlm-proposal" if model == "entity-nlm" else "proposal")
+    if how != "importance" and model != "entity-nlm":
+        proposal = None  # type: ignore[assignment]
     return Task(runs / model, how, MarginalConfig(samples=samples), proposal)  # type: ignore[arg-type]
 
 
@@ -64,6 +68,35 @@ def test_a_plain_language_model_through_the_same_code(runs: Path) -> None:
     assert result["method"] == "exact" and result["samples"] == 1 and result["upp"] > result["ppl"] > 1
     scored = evaluate(task(runs, "particle", "awd-lstm"), documents()).scored
     assert corpus_protocol(scored) == pytest.approx(result["ppl"]), "there is one weight, and it is p(x)"
+
+
+@pytest.mark.parametrize("how", ["particle", "importance", "annotated"])
+def test_entity_nlm(runs: Path, how: str) -> None:
+    found = documents()
+    found[-1].annotated = how == "annotated"
+    result = evaluate(task(runs, how, "entity-nlm"), found).to_json()
+    assert 1 < result["ppl"] < 1000 and result["upp"] > result["ppl"]
+    assert (result["model"], result["method"]) == ("entity-nlm", how)
+    again = evaluate(task(runs, how, "entity-nlm"), found[::-1]).to_json()
+    assert again["ppl"] == pytest.approx(result["ppl"], rel=1e-9)
+
+
+@pytest.mark.parametrize("how", ["particle", "beam", "annotated"])
+def test_entity_copynet(runs: Path, how: str) -> None:
+    result = evaluate(task(runs, how, "entity-copynet"), documents()[:2]).to_json()
+    assert 1 < result["ppl"] < 1000 and (result["model"], result["method"]) == ("entity-copynet", how)
+
+
+def test_adaptation_changes_the_words_of_a_plain_model_only(runs: Path) -> None:
+    still, cached, dynamic = (
+        evaluate(replace(task(runs, "exact", "awd-lstm"), adaptation=how), documents()).to_json()
+        for how in (Adaptation(), Adaptation(cache=0.1), Adaptation(rate=0.1))
+    )
+    assert (cached["model"], dynamic["model"]) == ("awd-lstm + cache", "awd-lstm + dynamic evaluation")
+    assert len({still["ppl"], cached["ppl"], dynamic["ppl"]}) == 3
+    assert cached["upp"] / cached["ppl"] < still["upp"] / still["ppl"], "the second Zork comes from the cache"
+    with pytest.raises(ConfigError, match="only a plain language model adapts"):
+        judge(replace(task(runs, "particle"), adaptation=Adaptation(cache=0.1)))
 
 
 def test_mentions_that_no_fact_explains_are_counted(runs: Path) -> None:
@@ -89,9 +122,9 @@ def test_annotations_are_not_looked_at(runs: Path) -> None:
 def test_order_and_workers_change_nothing(runs: Path) -> None:
     found = documents()
     shuffled = random.Random(1).sample(found, len(found))
-    for how in ("particle", "importance"):
+    for how, workers in (("particle", 1), ("importance", 2)):
         first = evaluate(task(runs, how), found)
-        other = evaluate(task(runs, how), shuffled, workers=2)
+        other = evaluate(task(runs, how), shuffled, workers=workers)
         values = [{s.estimate.title: s.estimate.log_p for s in report.scored} for report in (first, other)]
         assert values[0] == pytest.approx(values[1], rel=1e-6)
         intervals = [report.to_json()["ppl_interval"] for report in (first, other)]
@@ -111,7 +144,7 @@ class TestRefusals:
     def test_a_proposal_is_needed_and_must_be_one(self, runs: Path) -> None:
         with pytest.raises(ConfigError, match="draws from a proposal: none is given"):
             judge(Task(runs / "kglm", "importance", CONFIG))
-        with pytest.raises(ConfigError, match="is not a proposal"):
+        with pytest.raises(ConfigError, match="is not its proposal"):
             judge(Task(runs / "kglm", "importance", CONFIG, runs / "kglm"))
         with pytest.raises(ConfigError, match="a proposal gives no words a probability"):
             judge(Task(runs / "proposal", "particle", CONFIG))

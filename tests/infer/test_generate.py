@@ -32,7 +32,7 @@ def said(reading: Reading, **options: object) -> list[Spoken]:
 
 
 def test_a_word_and_the_way_to_it_are_drawn_as_often_as_they_are_probable(reading: Reading) -> None:
-    words, count = next_words(reading), 800
+    words, count = next_words(reading), 400
     drawn = [said(reading, words=1, seed=seed)[0] for seed in range(count)]
     sayable = {word: words[word] for word in words.words if word not in SILENT}
     of_words, of_ways = Counter(s.word for s in drawn), Counter((s.word, s.reason._replace(p=0)) for s in drawn)
@@ -83,7 +83,7 @@ def test_top_p_leaves_out_the_improbable(reading: Reading) -> None:
 
 def test_cold_is_more_probable_than_hot(reading: Reading) -> None:
     def mean(temperature: float) -> float:
-        return float(np.mean([said(reading, words=1, temperature=temperature, seed=seed)[0].p for seed in range(60)]))
+        return float(np.mean([said(reading, words=1, temperature=temperature, seed=seed)[0].p for seed in range(40)]))
 
     assert mean(0.3) > mean(1.0) > mean(5.0)
 

@@ -61,10 +61,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     kg = world(home)
     embed_graph(kg, TransEConfig(dim=8, epochs=5, held_out=0))
     short = VerbaliseConfig(sentences=1)
-    write_documents(home / "said.jsonl", verbalise(KnowledgeGraph.open(kg), 300, config=short))
-    options = ["train.rows=12", "train.length=16", "train.epochs=14", "train.learning_rate=0.02", "data.min_count=5"]
+    said = list(verbalise(KnowledgeGraph.open(kg), 300, config=short))
+    write_documents(home / "said.jsonl", said)
+    write_documents(home / "some.jsonl", said[:30])
+    options = ["train.rows=24", "train.length=16", "train.epochs=12", "train.learning_rate=0.04", "data.min_count=5"]
     settings = load_config("tiny", "kglm", options)
-    train(settings, [home / "said.jsonl"], [home / "said.jsonl"], kg, home / "run")
+    train(settings, [home / "said.jsonl"], [home / "some.jsonl"], kg, home / "run")
     return home / "run"
 
 

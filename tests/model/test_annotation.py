@@ -133,6 +133,6 @@ class TestAliases:
         )
         outputs = {
             subprocess.run([sys.executable, "-c", code], env={"PYTHONHASHSEED": seed}, capture_output=True).stdout
-            for seed in ("0", "1", "2")
+            for seed in ("0", "1")
         }
         assert len(outputs) == 1 and b"'b'" in outputs.pop()

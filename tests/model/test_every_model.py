@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -11,28 +12,42 @@ from kglm.model.chunk import Piece, whole
 from kglm.model.latent import LatentConfig
 from kglm.model.parts import ChunkModel, Scores
 from kglm.text.document import Document
-from toys import Toy, make_toy, random_documents
+from toys import OPTIONS, Toy, make_toy, random_documents
 
-MODELS = ("model", "proposal", "plain")
+MARGINALS = ("entity", "all", "annotated")
+MODELS = [
+    *((world, name) for world in (*MARGINALS, "no facts", "topic") for name in ("model", "proposal")),
+    ("entity", "plain"),
+    ("no facts", "tracker"),
+    ("no facts", "tracker_proposal"),
+]
+"""A plain language model has no facts to sum over; EntityNLM has none either."""
 
 
 @pytest.fixture(scope="module")
 def toys(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Toy]:
-    marginals = ("entity", "all", "annotated")
-    return {
-        marginal: make_toy(tmp_path_factory.mktemp(marginal), latent=LatentConfig(marginal=marginal, entity_bias=True))
-        for marginal in marginals
+    options: dict[str, dict[str, Any]] = {
+        marginal: {"latent": LatentConfig(marginal=marginal, entity_bias=True)}  # type: ignore[arg-type]
+        for marginal in MARGINALS
     }
+    options |= {name: OPTIONS[name] for name in ("no facts", "topic")}
+    return {name: make_toy(tmp_path_factory.mktemp("toy"), **option) for name, option in options.items()}
 
 
-@pytest.fixture(params=["entity", "all", "annotated"])
-def toy(toys: dict[str, Toy], request: pytest.FixtureRequest) -> Toy:
-    return toys[request.param]
+@pytest.fixture(params=MODELS, ids="-".join)
+def which(request: pytest.FixtureRequest) -> tuple[str, str]:
+    marginal, name = request.param
+    return marginal, name
 
 
-@pytest.fixture(params=MODELS)
-def model(toy: Toy, request: pytest.FixtureRequest) -> ChunkModel:
-    found: ChunkModel = getattr(toy, request.param)
+@pytest.fixture
+def toy(toys: dict[str, Toy], which: tuple[str, str]) -> Toy:
+    return toys[which[0]]
+
+
+@pytest.fixture
+def model(toy: Toy, which: tuple[str, str]) -> ChunkModel:
+    found: ChunkModel = getattr(toy, which[1])
     return found.eval()
 
 

@@ -1,7 +1,7 @@
 """The mistakes of the only public implementation that have no better place among the tests.
 
 9.1 slots, 9.3 charges, 9.4 parents listed twice, 9.5 parallel edges, 9.11 unknown tails: test_kglm. 9.2 batches, 9.10
-regularisation, 9.13 weight drop: test_every_model, test_encoder. 9.9 truncated reading: train/test_batches.
+regularisation, 9.13 weight drop: test_every_model, test_encoder_dropout. 9.9 truncated reading: train/test_batches.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -47,6 +47,7 @@ def test_values_and_gradients_are_those_of_the_plain_formula(uneven: bool, weigh
         torch.testing.assert_close(fast, slow, rtol=1e-12, atol=1e-12)
 
 
+@settings(max_examples=40)
 @given(st.integers(1, 9), st.integers(1, 9), st.integers(0, 10), st.integers(0, 99))
 def test_gradients_check_numerically(rows: int, columns: int, changed: int, seed: int) -> None:
     h, weight, bias, changes = inputs(rows, columns, seed, changed)

@@ -29,6 +29,7 @@ def encoded(title: str, length: int) -> EncodedDocument:
         empty,
         empty,
         empty,
+        empty,
         {},
         {},
         [],

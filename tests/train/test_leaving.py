@@ -9,6 +9,7 @@ import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -39,25 +40,43 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_asked_to_stop_it_finishes_the_step_saves_and_goes_on_as_if_nothing_had_been(
-    tmp_path: Path, number: signal.Signals
-) -> None:
+def test_asked_to_stop_it_finishes_the_step_saves_and_goes_on_as_if_nothing_had_been(tmp_path: Path) -> None:
     command = [sys.executable, "-c", ASKED.format(tests=str(TESTS)), str(tmp_path / "parts")]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     for _ in range(6):
         assert process.stdout.readline() == "step\n"
-    process.send_signal(number)
+    process.send_signal(signal.SIGTERM)
     out, errors = process.communicate(timeout=60)
-    assert process.returncode == 0 and f"{number.name}: finishing this step, then saving" in errors
+    assert process.returncode == 0 and "SIGTERM: finishing this step, then saving" in errors
     left = int(out.split()[-1])
     assert 6 <= left < 400
     config = replace(CONFIG, epochs=400, patience=400)
     rest = trainer(tmp_path / "parts", config)
     assert rest.resume() and rest.step == left
-    rest.fit(stop_after=left + 20)
-    trainer(tmp_path / "whole", config).fit(stop_after=left + 20)
+    rest.fit(stop_after=left + 10)
+    trainer(tmp_path / "whole", config).fit(stop_after=left + 10)
+    (whole, log), (parts, parts_log) = run_files(tmp_path / "whole"), run_files(tmp_path / "parts")
+    assert same(whole, parts) and log == parts_log
+
+
+def test_ctrl_c_does_so_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    made = trainer(tmp_path / "parts")
+    learn = made._learn
+
+    def asked(*arguments: Any) -> Any:
+        if made.step == 4:
+            os.kill(os.getpid(), signal.SIGINT)
+        return learn(*arguments)
+
+    monkeypatch.setattr(made, "_learn", asked)
+    with pytest.raises(KeyboardInterrupt):
+        made.fit()
+    assert made.step == 5 and "SIGINT: finishing this step, then saving" in capfd.readouterr().err
+    rest = trainer(tmp_path / "parts")
+    assert rest.resume() and rest.step == 5
+    rest.fit()
+    trainer(tmp_path / "whole").fit()
     (whole, log), (parts, parts_log) = run_files(tmp_path / "whole"), run_files(tmp_path / "parts")
     assert same(whole, parts) and log == parts_log
 

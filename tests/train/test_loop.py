@@ -20,10 +20,10 @@ from toys import make_toy, random_documents
 from trainers import CONFIG, TESTS, run_files, same, trainer
 
 
-@pytest.mark.parametrize("proposal", [False, True], ids=["model", "proposal"])
-def test_it_learns(tmp_path: Path, proposal: bool) -> None:
-    metrics = trainer(tmp_path, TrainConfig(rows=3, length=4, epochs=12, learning_rate=0.02), proposal=proposal).fit()
-    assert metrics[-1]["train"]["nats"] < 0.95 * metrics[0]["train"]["nats"]
+@pytest.mark.parametrize("model", ["model", "proposal", "plain", "tracker", "tracker_proposal"])
+def test_it_learns(tmp_path: Path, model: str) -> None:
+    metrics = trainer(tmp_path, TrainConfig(rows=3, length=4, epochs=12, learning_rate=0.02), model=model).fit()
+    assert metrics[-1]["train"]["nats"] < 0.98 * metrics[0]["train"]["nats"]
     assert metrics[0]["train"].keys() == {"nats", *COMPONENTS}
 
 
@@ -35,12 +35,30 @@ def test_the_same_seed_gives_the_same_run_and_another_does_not(tmp_path: Path) -
     assert not same(a, c) and a_log != c_log
 
 
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("whole")
+    trainer(home).fit()
+    return home
+
+
 @pytest.mark.parametrize("steps", [1, 5, 9, 13])
-def test_resumed_is_never_interrupted(tmp_path: Path, steps: int) -> None:
-    trainer(tmp_path / "whole").fit()
-    trainer(tmp_path / "parts").fit(stop_after=steps)
-    rest = trainer(tmp_path / "parts")
+def test_resumed_is_never_interrupted(uninterrupted: Path, tmp_path: Path, steps: int) -> None:
+    trainer(tmp_path).fit(stop_after=steps)
+    rest = trainer(tmp_path)
     assert rest.resume() and rest.step == steps
+    rest.fit()
+    (whole, log), (parts, parts_log) = run_files(uninterrupted), run_files(tmp_path)
+    assert same(whole, parts) and log == parts_log
+
+
+@pytest.mark.parametrize("model", ["plain", "tracker"])
+def test_so_it_is_with_other_models(tmp_path: Path, model: str) -> None:
+    """In the middle of documents, with whatever state a model carries."""
+    trainer(tmp_path / "whole", model=model).fit()
+    trainer(tmp_path / "parts", model=model).fit(stop_after=2)
+    rest = trainer(tmp_path / "parts", model=model)
+    assert rest.resume() and rest.step == 2
     rest.fit()
     (whole, log), (parts, parts_log) = run_files(tmp_path / "whole"), run_files(tmp_path / "parts")
     assert same(whole, parts) and log == parts_log
@@ -59,21 +77,21 @@ made.fit()
 """
 
 
-def test_killed_and_resumed_is_never_killed(tmp_path: Path) -> None:
+def test_killed_and_resumed_is_never_killed(uninterrupted: Path, tmp_path: Path) -> None:
     script = KILLED.format(tests=str(TESTS))
-    trainer(tmp_path / "whole").fit()
-    home = tmp_path / "killed"
     killed = 0
-    for delay in (0.1, 0.2, 0.3, None):
-        process = subprocess.Popen([sys.executable, "-c", script, str(home)], stdout=subprocess.PIPE, text=True)
+    for delay in (0.1, 0.2):
+        process = subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None and process.stdout.readline() == "start\n"
-        if delay is not None:
-            time.sleep(delay)
-            process.send_signal(signal.SIGKILL)
+        time.sleep(delay)
+        process.send_signal(signal.SIGKILL)
         process.communicate()
         killed += process.returncode == -signal.SIGKILL
-    assert killed >= 2, "too fast a machine: it was done before it could be killed"
-    (whole, log), (parts, parts_log) = run_files(tmp_path / "whole"), run_files(home)
+    assert killed == 2, "too fast a machine: it was done before it could be killed"
+    rest = trainer(tmp_path)
+    assert rest.resume()
+    rest.fit()
+    (whole, log), (parts, parts_log) = run_files(uninterrupted), run_files(tmp_path)
     assert same(whole, parts) and log == parts_log
 
 

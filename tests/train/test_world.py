@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file
 
+from conftest import Command
 from kglm.bundled import DOCUMENTS, ENTITIES, FACTS, RELATIONS
 from kglm.errors import ConfigError
 from kglm.kg.imports import import_graph
@@ -25,7 +26,7 @@ sys.path.insert(0, {tests!r})
 from trainers import trainer
 from kglm.train.world import joined
 with joined("cpu") as world:
-    for name, stop_after in (("whole", None), ("parts", 5), ("parts", None)):
+    for name, stop_after in (("whole", None), ("parts", 5), ("parts", None), ("begun", 5), ("begun", 7)):
         home = Path(sys.argv[1])
         made = trainer(home / name, world=world, store=home / f"{{world.rank}} {{name}}")
         made.resume()
@@ -46,35 +47,38 @@ def close(left: Path, right: Path) -> None:
             assert one[part] == pytest.approx(two[part], rel=1e-9)
 
 
-def test_two_processes_train_what_one_trains_and_can_be_stopped(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """In `one` by one process; in `two` by two: whole, in parts, and begun."""
+    home = tmp_path_factory.mktemp("trained")
+    (home / "shared.py").write_text(SHARED.format(tests=str(TESTS)))
+    trainer(home / "one").fit()
+    command = [*TORCHRUN, str(home / "shared.py"), str(home / "two")]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    return home
+
+
+def test_two_processes_train_what_one_trains_and_can_be_stopped(trained: Path) -> None:
     """With dropout, AR and TAR, documents of different lengths, rows that fall away; then stopped and resumed."""
-    script = tmp_path / "shared.py"
-    script.write_text(SHARED.format(tests=str(TESTS)))
-    trainer(tmp_path / "one").fit()
-    subprocess.run([*TORCHRUN, str(script), str(tmp_path / "two")], check=True, capture_output=True, timeout=120)
-    close(tmp_path / "one" / "run", tmp_path / "two" / "whole" / "run")
-    close(tmp_path / "two" / "whole" / "run", tmp_path / "two" / "parts" / "run")
+    close(trained / "one" / "run", trained / "two" / "whole" / "run")
+    close(trained / "two" / "whole" / "run", trained / "two" / "parts" / "run")
 
 
-def test_one_process_goes_on_with_what_two_began(tmp_path: Path) -> None:
-    script = tmp_path / "shared.py"
-    lines = SHARED.format(tests=str(TESTS)).replace('("parts", None)', '("parts", 7)')
-    script.write_text(lines)
-    trainer(tmp_path / "one").fit()
-    subprocess.run([*TORCHRUN, str(script), str(tmp_path / "two")], check=True, capture_output=True, timeout=120)
-    rest = trainer(tmp_path / "two" / "parts", store=tmp_path / "store")
+def test_one_process_goes_on_with_what_two_began(trained: Path, tmp_path: Path) -> None:
+    rest = trainer(trained / "two" / "begun", store=tmp_path / "store")
     assert rest.resume() and rest.step == 7
     rest.fit()
-    close(tmp_path / "one" / "run", tmp_path / "two" / "parts" / "run")
+    close(trained / "one" / "run", trained / "two" / "begun" / "run")
 
 
-def test_the_command_under_torchrun(tmp_path: Path) -> None:
+def test_the_command_under_torchrun(tmp_path: Path, command: Command) -> None:
     import_graph([FACTS], tmp_path / "world.kg", entities=[ENTITIES], relations=[RELATIONS])
     embed_graph(tmp_path / "world.kg", TransEConfig(dim=16, epochs=2, held_out=0))
-    for home, launcher in (("one", [sys.executable]), ("two", TORCHRUN)):
-        command = [*launcher, "-m", "kglm", "train", "kglm", "--config", "tiny", "--set", "train.epochs=2"]
-        files = ["--data", DOCUMENTS, "--valid", DOCUMENTS, "--kg", tmp_path / "world.kg", "--to", tmp_path / home]
-        done = subprocess.run([*command, *map(str, files)], capture_output=True, text=True, timeout=180, check=False)
+    words = ["train", "kglm", "--config", "tiny", "--set", "train.epochs=2", "--data", DOCUMENTS, "--valid", DOCUMENTS]
+    words = [*map(str, words), "--kg", str(tmp_path / "world.kg"), "--to"]
+    under = [*TORCHRUN, "-m", "kglm", *words, str(tmp_path / "two")]
+    two = subprocess.run(under, capture_output=True, text=True, timeout=180, check=False)
+    for done in (command(*words, str(tmp_path / "one")), two):
         assert done.returncode == 0, done.stderr
         assert done.stdout.count("nats a word") == 1, "one process speaks"
     logs = [

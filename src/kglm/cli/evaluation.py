@@ -46,6 +46,13 @@ def evaluate(
     aggregate: Annotated[
         str, typer.Option("--aggregate", help="document, or corpus: the published protocol as well.")
     ] = "document",
+    cache: Annotated[
+        float, typer.Option("--cache", help="awd-lstm: share of the words that a continuous cache says.")
+    ] = 0.0,
+    theta: Annotated[float, typer.Option("--cache-theta", help="How much more a like state counts.")] = 0.3,
+    window: Annotated[int, typer.Option("--cache-window", help="Words that the cache holds.")] = 4000,
+    dynamic: Annotated[float, typer.Option("--dynamic", help="awd-lstm: step size of dynamic evaluation.")] = 0.0,
+    decay: Annotated[float, typer.Option("--dynamic-decay", help="How fast weights are drawn back.")] = 0.001,
     workers: Annotated[int, typer.Option("--workers", help="Processes.")] = 1,
     weights: Annotated[
         Path | None, typer.Option("--weights", metavar="FILE.npy", help="Keep the log weights, one row a document.")
@@ -58,6 +65,7 @@ def evaluate(
     """Perplexity of documents without their annotation, with error bars."""
     import numpy as np
 
+    from kglm.evaluate.adaptive import Adaptation
     from kglm.evaluate.perplexity import Task, corpus_protocol
     from kglm.evaluate.perplexity import evaluate as run_evaluation
     from kglm.files import atomic_file
@@ -78,7 +86,9 @@ def evaluate(
     documents = read_for_training(data)
     if not documents:
         raise ConfigError("no documents", place=data[0], remedy="give a file that has some")
-    report = run_evaluation(Task(run, method, config, proposal, kg), documents, workers=workers)  # type: ignore[arg-type]
+    adaptation = Adaptation(cache=cache, theta=theta, window=window, rate=dynamic, decay=decay)
+    task = Task(run, method, config, proposal, kg, adaptation)  # type: ignore[arg-type]
+    report = run_evaluation(task, documents, workers=workers)
     result = report.to_json(seed=seed)
     if aggregate == "corpus":
         result["ppl_corpus"] = corpus_protocol(report.scored)
@@ -102,7 +112,7 @@ def _print(result: dict[str, Any], run: Path) -> None:
             shown = f"{bounds[0]:.2f} – {bounds[1]:.2f}" if bounds else ""
             rows.append((text, result[name], shown))
     print_table(title, ("", "", "95 % over documents"), rows, right=(1, 2))
-    if result["model"] != "kglm":
+    if result["model"].startswith("awd-lstm"):
         return
     if result["method"] == "beam":
         say("A beam is a lower bound of p(x): the perplexity is at most this.")

@@ -23,16 +23,21 @@ import torch
 
 from kglm.annotate.names import NameIndex
 from kglm.errors import ConfigError, DataError
+from kglm.evaluate.adaptive import NO_ADAPTATION, Adaptation, adaptive_log_probs
 from kglm.infer.candidates import named_scene
-from kglm.infer.marginal import Estimate, MarginalConfig, log_marginal
-from kglm.infer.scene import AllEntities, Scene
+from kglm.infer.marginal import Estimate, MarginalConfig, log_marginal, log_marginal_tracked
+from kglm.infer.scene import AllEntities, Scene, read
 from kglm.infer.tables import Floats
+from kglm.model.awd_lstm import AwdLstm
 from kglm.model.chunk import Piece
+from kglm.model.entity_nlm import EntityNlm, EntityNlmProposal
 from kglm.model.kglm import Kglm
+from kglm.model.parts import ChunkModel
 from kglm.model.proposal import Proposal
 from kglm.parallel import ordered_map
 from kglm.progress import progress
 from kglm.text.document import Document
+from kglm.text.vocabulary import UNKNOWN_INDEX
 from kglm.train.run import Run
 
 How = Literal["importance", "particle", "beam", "exact", "annotated"]
@@ -55,28 +60,47 @@ class Scored:
 class Perplexity:
     """Scores documents with one model, by one method."""
 
-    def __init__(self, run: Run, how: How, config: MarginalConfig, proposal: Run | None = None) -> None:
+    def __init__(
+        self,
+        run: Run,
+        how: How,
+        config: MarginalConfig,
+        proposal: Run | None = None,
+        adaptation: Adaptation = NO_ADAPTATION,
+    ) -> None:
         self.run = run
         self.how = how
+        self.adaptation = adaptation
         self.config = config if how == "annotated" else replace(config, method=how)
-        if how == "importance":
+        if isinstance(run.model, Proposal | EntityNlmProposal):
+            raise ConfigError("a proposal gives no words a probability", place=run.home, remedy="evaluate a kglm run")
+        if self.adaptation and not isinstance(run.model, AwdLstm):
+            raise ConfigError("only a plain language model adapts", place=run.home, remedy="give an awd-lstm run")
+        if (how == "importance" and not isinstance(run.model, AwdLstm)) or (
+            how == "particle" and isinstance(run.model, EntityNlm)
+        ):
             self._check(proposal)
         self._proposal = proposal.model if proposal is not None else None
-        if isinstance(run.model, Proposal):
-            raise ConfigError("a proposal gives no words a probability", place=run.home, remedy="evaluate a kglm run")
+        if isinstance(run.model, EntityNlm) and how in ("beam", "exact"):
+            raise ConfigError(
+                f"{how} is not there for EntityNLM", place=run.home, remedy="use particle, importance or annotated"
+            )
         searches = isinstance(run.model, Kglm) and how in ("particle", "beam")  # the others ask for no candidates
         self._names = NameIndex.for_graph(run.graph) if searches else None
 
     def _check(self, proposal: Run | None) -> None:
+        tracks = isinstance(self.run.model, EntityNlm)
         if proposal is None:
-            raise ConfigError("importance sampling draws from a proposal: none is given", remedy="give --proposal RUN")
-        if not isinstance(proposal.model, Proposal):
-            raise ConfigError("is not a proposal", place=proposal.home, remedy="train one with: kglm train proposal")
+            raise ConfigError(f"{self.how} draws from a proposal: none is given", remedy="give --proposal RUN")
+        if not isinstance(proposal.model, EntityNlmProposal if tracks else Proposal):
+            name = "entity-nlm-proposal" if tracks else "proposal"
+            raise ConfigError("is not its proposal", place=proposal.home, remedy=f"train one with: kglm train {name}")
         for what, ours, theirs in (
             ("vocabulary", self.run.vocabulary.words, proposal.vocabulary.words),
             ("graph", self.run.graph.hash, proposal.graph.hash),
             ("way to type mentions", self.run.settings.data.mention_types, proposal.settings.data.mention_types),
             ("parent window", self.run.settings.data.parent_window, proposal.settings.data.parent_window),
+            ("setting latent.facts", self.run.settings.latent.facts, proposal.settings.latent.facts),
         ):
             if ours != theirs:
                 raise DataError(
@@ -92,27 +116,47 @@ class Perplexity:
             mentions = np.zeros(max(len(document.tokens) - 1, 0), np.bool_)
             for mention in document.mentions:
                 mentions[max(mention.start - 1, 0) : mention.end - 1] = True
-        if isinstance(model, Kglm) and self.how != "annotated":
+        if isinstance(model, AwdLstm):
+            return Scored(self._plain(model, document), mentions)
+        if self.how != "annotated":
             return Scored(self._estimate(model, document), mentions)
-        if isinstance(model, Kglm) and mentions is None:
+        if mentions is None:
             raise DataError(
                 "is not annotated", place=f"document {document.title!r}", remedy="use another --method, none needs it"
             )
         estimate, unexplained = self._joint(document)
         return Scored(estimate, mentions, unexplained)
 
-    def _estimate(self, model: Kglm, document: Document) -> Estimate:
+    def _estimate(self, model: ChunkModel, document: Document) -> Estimate:
         started = time.perf_counter()
-        if self._names is None:
-            scene = Scene(self.run, model, document, AllEntities(len(self.run.graph)))
+        if isinstance(model, EntityNlm):
+            assert isinstance(self._proposal, EntityNlmProposal)
+            unknown_types = self.run.vocabulary.unknown_types
+            estimate = log_marginal_tracked(read(self.run, document), model, self._proposal, self.config, unknown_types)
         else:
-            scene = named_scene(self.run, model, document, self._names)
-        proposal = self._proposal if isinstance(self._proposal, Proposal) else None
-        estimate = log_marginal(scene, self.config, proposal=proposal)
+            assert isinstance(model, Kglm)
+            if self._names is None:
+                scene = Scene(self.run, model, document, AllEntities(len(self.run.graph)))
+            else:
+                scene = named_scene(self.run, model, document, self._names)
+            proposal = self._proposal if isinstance(self._proposal, Proposal) else None
+            estimate = log_marginal(scene, self.config, proposal=proposal)
         return replace(estimate, seconds=time.perf_counter() - started)
 
+    def _plain(self, model: AwdLstm, document: Document) -> Estimate:
+        """The words of a plain language model, which may adapt to the document."""
+        started = time.perf_counter()
+        words_N = np.array(self.run.vocabulary.encode(document.tokens), np.int64)
+        log_p_T, cache_T = adaptive_log_probs(model, words_N, document.tokens, self.adaptation)
+        unknown_T, share = words_N[1:] == UNKNOWN_INDEX, self.adaptation.cache
+        penalty = math.log(max(self.run.vocabulary.unknown_types, 1))
+        with np.errstate(divide="ignore"):
+            log_cache_T = np.log(cache_T * share)
+        both = (np.logaddexp(log_p_T + math.log1p(-share) - unknown_T * cost, log_cache_T) for cost in (0.0, penalty))
+        return _known(document, *both, unknown=int(unknown_T.sum()), started=started)
+
     def _joint(self, document: Document) -> tuple[Estimate, int]:
-        """Nothing is estimated: the annotated joint likelihood, or the words of a plain language model."""
+        """Nothing is estimated: the annotated joint likelihood."""
         started = time.perf_counter()
         encoded = self.run.encoder.encode(document)
         model, state, unexplained = self.run.model, None, 0
@@ -128,23 +172,27 @@ class Perplexity:
         log_p_T, unknown_T = np.concatenate(log_p), np.concatenate(unknown)
         upp_T = log_p_T - unknown_T * math.log(max(self.run.vocabulary.unknown_types, 1))
         known = [word in self.run.vocabulary for word in document.tokens[1:]]
-        total = float(log_p_T.sum())
-        estimate = Estimate(
-            document.title,
-            "exact",
-            1,
-            total,
-            float(upp_T.sum()),
-            len(encoded),
-            len(known) - sum(known),
-            np.array([total]),
-            math.nan,
-            math.nan,
-            time.perf_counter() - started,
-            log_p_T,
-            upp_T,
-        )
-        return estimate, unexplained
+        return _known(document, log_p_T, upp_T, unknown=len(known) - sum(known), started=started), unexplained
+
+
+def _known(document: Document, log_p_T: Floats, upp_T: Floats, *, unknown: int, started: float) -> Estimate:
+    """The probability of a document of which nothing had to be estimated."""
+    total = float(log_p_T.sum())
+    return Estimate(
+        document.title,
+        "exact",
+        1,
+        total,
+        float(upp_T.sum()),
+        len(log_p_T),
+        unknown,
+        np.array([total]),
+        math.nan,
+        math.nan,
+        time.perf_counter() - started,
+        log_p_T,
+        upp_T,
+    )
 
 
 @dataclass(frozen=True)
@@ -231,6 +279,7 @@ class Task:
     config: MarginalConfig
     proposal: Path | None = None
     kg: Path | None = None
+    adaptation: Adaptation = NO_ADAPTATION
 
 
 @lru_cache(maxsize=1)
@@ -238,7 +287,7 @@ def judge(task: Task) -> Perplexity:
     """The model and all it needs; a process keeps the one it works with."""
     run = Run.open(task.run, kg=task.kg)
     proposal = Run.open(task.proposal, kg=task.kg) if task.proposal is not None else None
-    return Perplexity(run, task.how, task.config, proposal)
+    return Perplexity(run, task.how, task.config, proposal, task.adaptation)
 
 
 def _score(item: tuple[Task, Document]) -> Scored:
@@ -255,7 +304,7 @@ def evaluate(task: Task, documents: Sequence[Document], *, workers: int = 1) -> 
         for document, each in zip(documents, ordered_map(_score, items, workers=workers), strict=True):
             scored.append(each)
             advance(len(document.tokens))
-    if model != "kglm":  # nothing is latent: there is nothing to estimate
-        return Report(model, "exact", 1, scored)
+    if model == "awd-lstm":  # nothing is latent: there is nothing to estimate
+        return Report(model + task.adaptation.name, "exact", 1, scored)
     samples = task.config.samples if task.how in ("particle", "importance", "beam") else 1
     return Report(model, task.how, samples, scored)

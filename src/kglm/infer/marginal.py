@@ -25,8 +25,11 @@ from kglm.infer.beam import beam_search, exact
 from kglm.infer.importance import draw, proposal_tables
 from kglm.infer.particle import ParticleConfig, particle_filter
 from kglm.infer.scene import Scene
-from kglm.infer.tables import Floats
+from kglm.infer.tables import Floats, Text
+from kglm.infer.tracked import track
+from kglm.model.entity_nlm import EntityNlm, EntityNlmProposal
 from kglm.model.proposal import Proposal
+from kglm.text.vocabulary import UNKNOWN_INDEX
 
 Method = Literal["importance", "particle", "beam", "exact"]
 
@@ -86,17 +89,40 @@ class Estimate:
 def log_marginal(scene: Scene, config: MarginalConfig, *, proposal: Proposal | None = None) -> Estimate:
     """Estimate p(x) of the scene's text."""
     started = time.perf_counter()
-    penalty = math.log(scene.unknown_types)
-    seed = zlib.crc32(" ".join(scene.text.surface).encode("utf-8", "surrogatepass")) ^ config.seed
-    totals_T, upp_T, weights, ess = _METHODS[config.method](scene, config, proposal, penalty, seed)
+    penalty, seed = math.log(scene.unknown_types), _seed(scene.text, config)
+    result = _METHODS[config.method](scene, config, proposal, penalty, seed)
+    return _estimate(scene.text, config, result, int(scene.words.unknown_T.sum()), started)
+
+
+def log_marginal_tracked(
+    text: Text, model: EntityNlm, proposal: EntityNlmProposal, config: MarginalConfig, unknown_types: int
+) -> Estimate:
+    """Estimate p(x) of a text under EntityNLM, by importance or particle."""
+    started = time.perf_counter()
+    assert config.method == "importance" or config.method == "particle"
+    found = track(text, model, proposal, config.samples, method=config.method, seed=_seed(text, config))
+    unknown_T = text.words_N[1:] == UNKNOWN_INDEX
+    penalised_T = found.totals_T - math.log(max(unknown_types, 1)) * np.cumsum(unknown_T)
+    least = float(found.ess_T.min(initial=config.samples))
+    ess = effective_size(found.log_w_S) if config.method == "importance" else least
+    return _estimate(text, config, (found.totals_T, penalised_T, found.log_w_S, ess), int(unknown_T.sum()), started)
+
+
+def _seed(text: Text, config: MarginalConfig) -> int:
+    """Each text has draws of its own."""
+    return zlib.crc32(" ".join(text.surface).encode("utf-8", "surrogatepass")) ^ config.seed
+
+
+def _estimate(text: Text, config: MarginalConfig, result: Result, unknown: int, started: float) -> Estimate:
+    totals_T, upp_T, weights, ess = result
     return Estimate(
-        scene.text.title,
+        text.title,
         config.method,
         config.samples,
         float(totals_T[-1]) if len(totals_T) else 0.0,
         float(upp_T[-1]) if len(upp_T) else 0.0,
-        len(scene),
-        int(scene.words.unknown_T.sum()),
+        len(text),
+        unknown,
         weights,
         ess,
         pareto_k(weights) if config.method == "importance" else math.nan,

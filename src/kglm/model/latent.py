@@ -48,8 +48,7 @@ paper), all facts of the local graph, or all of these and `new` too."""
 
 @dataclass(frozen=True)
 class LatentConfig:
-    """Options of the latent variables, and of what they say. The defaults are the preset `best`; `PAPER` has every
-    refinement off."""
+    """Options of the latent variables, and of what they say; by default `best`. `PAPER` has no refinement."""
 
     facts: Facts = "all"
     """Whose facts lead to mentions: all (who were mentioned), topic (given: NKLM), none (EntityCopyNet)."""
@@ -100,8 +99,6 @@ PAPER = LatentConfig(
     alias_order=False,
     train_relations=False,
 )
-
-
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
 
@@ -157,18 +154,22 @@ class Latent(nn.Module):
                 self.register_buffer(name, tensor, persistent=False)
         self.register_buffer("place_N", _places(entities), persistent=False)
         self.register_buffer("real_EC", self._real(entities, entities.real_E, entities.frequency_E), persistent=False)
-        relation_RD = entities.relation_RD
-        self.relation_RD = nn.Parameter(relation_RD.clone(), requires_grad=config.train_relations)
-        self.text_2HD = nn.Parameter(torch.zeros(2, hidden, relation_RD.shape[1]), requires_grad=config.relation_text)
-        self.tail_HD = nn.Parameter(torch.zeros(hidden, relation_RD.shape[1]), requires_grad=config.tail_scores)
-        self.cue = nn.Parameter(torch.tensor(START_WEIGHTS), requires_grad=config.cues)
-        self.cue_HQ = nn.Parameter(torch.zeros(hidden, len(START_WEIGHTS)), requires_grad=config.cues)
-        self.frequency = nn.Parameter(torch.zeros(BUCKETS + 1), requires_grad=config.frequency_bias)
+        size, relates, renews = entities.relation_RD.shape[1], config.facts != "none", config.facts != "topic"
+        chooses = config.facts == "all"  # among parents
+        self.relation_RD = nn.Parameter(entities.relation_RD.clone(), requires_grad=config.train_relations and relates)
+        self.text_2HD = nn.Parameter(torch.zeros(2, hidden, size), requires_grad=config.relation_text and relates)
+        self.tail_HD = nn.Parameter(torch.zeros(hidden, size), requires_grad=config.tail_scores and relates)
+        self.cue = nn.Parameter(torch.tensor(START_WEIGHTS), requires_grad=config.cues and relates)
+        self.cue_HQ = nn.Parameter(torch.zeros(hidden, len(START_WEIGHTS)), requires_grad=config.cues and relates)
+        self.frequency = nn.Parameter(torch.zeros(BUCKETS + 1), requires_grad=config.frequency_bias and renews)
         self.type_feature = nn.Parameter(torch.zeros(FEATURES, len(Type)), requires_grad=config.type_features)
         self.parent_bias = ParentBias(
-            hidden, recency=config.recency_bias, subject=config.subject_bias, sentence=config.sentence_bias
+            hidden,
+            recency=config.recency_bias and chooses,
+            subject=config.subject_bias and chooses,
+            sentence=config.sentence_bias and chooses,
         )
-        self.entity_bias_E = nn.Parameter(torch.zeros(len(entities.real_E)), requires_grad=config.entity_bias)
+        self.entity_bias_E = nn.Parameter(torch.zeros(len(self.real_E)), requires_grad=config.entity_bias and renews)
 
     def _real(self, entities: EntityTable, node_E: Tensor, frequency_E: Tensor) -> Tensor:
         """The vectors of real entities in one piece: the product with all of them needs no gathering.
