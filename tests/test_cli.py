@@ -231,6 +231,8 @@ def test_the_surface_is_what_the_design_says() -> None:
         ("link",): ["--json"],
         ("table", "completion"): ["--run", "--kg", "--rows", "--json"],
         ("table", "editing"): ["--run", "--edits", "--json"],
+        ("table", "perplexity"): ["--published", "--chart", "--markdown", "--json"],
+        ("table", "corpus"): ["--min-count", "--chart", "--markdown", "--json"],
         ("stats",): ["--json"],
         ("doctor",): ["--json"],
         ("quickstart",): ["--to"],

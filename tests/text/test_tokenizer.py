@@ -269,6 +269,7 @@ def test_sentences_keep_boundaries() -> None:
         ("90 km / h on Elm Street / Oak Street , 3 / 4", "90 km/h on Elm Street/Oak Street, 3 / 4"),
         ("2001 - 05 , but 15 - during rain", "2001-05, but 15 - during rain"),
         ("Ann 's dogs ' bowls are n't full", "Ann's dogs' bowls aren't full"),
+        ("Asahi ' s guns , the ' A ' company , Forbes ' s", "Asahi's guns, the 'A' company, Forbes's"),
         ("I ’m sure you ’ll do n’t", "I’m sure you’ll don’t"),
         ('" Yes , " he said ( " no " ) .', '"Yes," he said ("no").'),
         ("the ' A ' company", "the 'A' company"),

@@ -16,7 +16,7 @@ import re
 import unicodedata
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from html import escape
@@ -31,7 +31,7 @@ from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import REFLEXIVE, REVERSE
 from kglm.kg.literals import is_date, is_quantity, quantity_unit, render_literal
 from kglm.text.document import END, SOURCES, START, Document, Mention
-from kglm.text.tokenizer import detokenize
+from kglm.text.tokenizer import blanks, detokenize
 
 Kind = Literal["new", "related", "again", "date", "quantity"]
 KINDS: dict[Kind, str] = {
@@ -150,7 +150,7 @@ class _View:
         self.document = document
         self.graph = graph
         self.prefix = _text(prefix)
-        self.blanks = _blanks(document.tokens)
+        self.blanks = blanks(document.tokens)
         self.words_before = [0, *accumulate(map(_is_word, document.tokens))]
         self.label = cache(self._label)
         self.relation = cache(self._relation)
@@ -351,19 +351,6 @@ def _numbers(**numbers: int) -> str:
 def _digest(code: str) -> str:
     """How a policy names the one style or script that may be on a page."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()}'"
-
-
-def _blanks(tokens: Sequence[str]) -> list[bool]:
-    """For each token, whether a blank stands before it in a text for people; never before a marker."""
-    places = [place for place, token in enumerate(tokens) if _is_word(token)]
-    # A word with a blank in it, or without a letter, could not be told from its surroundings below.
-    words = ["x" if " " in tokens[place] or not tokens[place] else tokens[place] for place in places]
-    text, at = detokenize(words), 0
-    blanks = [False] * len(tokens)
-    for place, word in zip(places, words, strict=True):
-        blanks[place] = text[at : at + 1] == " "
-        at += blanks[place] + len(word)
-    return blanks
 
 
 def _is_word(token: str) -> bool:

@@ -30,7 +30,12 @@ ROWS = {
 
 
 def evaluate(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Directory of the run.")],
+    run: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN", help="Directory of a run; smollm2, or a model of Hugging Face's (folder, .gguf)."
+        ),
+    ],
     data: Annotated[list[Path], typer.Option("--data", metavar="DOCS", help="Documents; annotations are not needed.")],
     method: Annotated[str, typer.Option("--method", help=f"{', '.join(METHODS)}.")] = "particle",
     proposal: Annotated[
@@ -66,8 +71,9 @@ def evaluate(
     import numpy as np
 
     from kglm.evaluate.adaptive import Adaptation
-    from kglm.evaluate.perplexity import Task, corpus_protocol
+    from kglm.evaluate.perplexity import Report, Task, corpus_protocol
     from kglm.evaluate.perplexity import evaluate as run_evaluation
+    from kglm.evaluate.pretrained import evaluate_pretrained, open_pretrained
     from kglm.files import atomic_file
     from kglm.infer.marginal import MarginalConfig
     from kglm.train.run import read_for_training
@@ -87,9 +93,13 @@ def evaluate(
     if not documents:
         raise ConfigError("no documents", place=data[0], remedy="give a file that has some")
     adaptation = Adaptation(cache=cache, theta=theta, window=window, rate=dynamic, decay=decay)
-    task = Task(run, method, config, proposal, kg, adaptation)  # type: ignore[arg-type]
-    report = run_evaluation(task, documents, workers=workers)
-    result = report.to_json(seed=seed)
+    report: Report
+    if (model := open_pretrained(run)) is not None:
+        report = evaluate_pretrained(model, documents)
+    else:
+        task = Task(Path(run), method, config, proposal, kg, adaptation)  # type: ignore[arg-type]
+        report = run_evaluation(task, documents, workers=workers)
+    result = report.to_json(seed=seed) | {"seed": seed}
     if aggregate == "corpus":
         result["ppl_corpus"] = corpus_protocol(report.scored)
     if weights is not None:
@@ -101,7 +111,7 @@ def evaluate(
     _print(result, run)
 
 
-def _print(result: dict[str, Any], run: Path) -> None:
+def _print(result: dict[str, Any], run: str) -> None:
     title = f"{run}: {result['model']} by {result['method']}"
     if result["method"] in ("particle", "importance", "beam"):
         title += f" {result['samples']}"
@@ -112,8 +122,8 @@ def _print(result: dict[str, Any], run: Path) -> None:
             shown = f"{bounds[0]:.2f} – {bounds[1]:.2f}" if bounds else ""
             rows.append((text, result[name], shown))
     print_table(title, ("", "", "95 % over documents"), rows, right=(1, 2))
-    if result["model"].startswith("awd-lstm"):
-        return
+    if note := result.get("note"):
+        say(f"Note: {note}.")
     if result["method"] == "beam":
         say("A beam is a lower bound of p(x): the perplexity is at most this.")
     elif result["method"] == "annotated" and not result["unexplained_mentions"]:

@@ -14,6 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Markdown = Annotated[bool, typer.Option("--markdown", help="Print Markdown, for documents.")]
 
 WIDE = 240
 """Columns of a table that is not shown on a terminal: nothing that reads it wants words cut in two."""
@@ -39,6 +40,21 @@ def print_table(
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = WIDE
     console.print(table)
+
+
+def print_markdown(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Sequence[int] = ()
+) -> None:
+    """The same table for a document."""
+    lines = [f"**{_cell(title)}**", ""] if title else []
+    lines.append(f"| {' | '.join(map(_cell, columns))} |")
+    lines.append("|" + "|".join("---:" if number in right else "---" for number in range(len(columns))) + "|")
+    lines += [f"| {' | '.join(_cell(_shown(cell)) for cell in row)} |" for row in rows]
+    sys.stdout.write("\n".join(lines) + "\n")
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
 
 
 def say(text: str) -> None:

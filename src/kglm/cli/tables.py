@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 import json as json_module
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from kglm.cli.output import Json, print_json, print_table, warn
+from kglm.cli.output import Json, Markdown, print_json, print_markdown, print_table, say, warn
 from kglm.errors import ConfigError
 
 app = typer.Typer(help="The tables of the paper.", no_args_is_help=True)
+Chart = Annotated[Path | None, typer.Option("--chart", metavar="FILE.svg", help="Draw it as bars.")]
+Published = Annotated[
+    bool, typer.Option("--published/--no-published", help="Show the numbers of the paper, which are of other data.")
+]
+PUBLISHED = "(published, other data)"
+CORPUS_ROWS = {
+    "documents": "Documents",
+    "paper_tokens": "Tokens",
+    "vocabulary": "Vocabulary",
+    "mention_tokens": "Mention tokens",
+    "mention_spans": "Mention spans",
+    "unique_entities": "Unique entities",
+    "unique_relations": "Unique relations",
+}
 
 
 @app.callback()
@@ -20,34 +36,132 @@ def tables() -> None:
 
 
 @app.command()
+def perplexity(
+    results: Annotated[
+        list[Path], typer.Argument(metavar="RESULT.json…", help="What `kglm evaluate … --json` has written.")
+    ],
+    published: Published = True,
+    chart: Chart = None,
+    markdown: Markdown = False,
+    json: Json = False,
+) -> None:
+    """Perplexity of several models on the same words, beside the published numbers."""
+    from kglm.evaluate.published import perplexity_rows
+    from kglm.evaluate.rows import perplexity_table, read_result
+    from kglm.plots import Series, bar_chart
+
+    rows = perplexity_table([(path, read_result(path)) for path in results])
+    if chart is not None:
+        shown = [row for row in rows if row["upp"] is not None]
+        series = [
+            Series(name.upper(), (), [row[name] for row in shown], *_ends(shown, name)) for name in ("ppl", "upp")
+        ]
+        _write(chart, bar_chart("Perplexity (lower is better)", "", [row["model"] for row in shown], series))
+    theirs = perplexity_rows() if published else []
+    if json:
+        print_json({"rows": [*rows, *theirs]})
+        return
+    columns = ("", "PPL", "UPP", "UPP of AWD-LSTM's", "UPP in mentions", "UPP elsewhere")
+    lines = [
+        (
+            row["model"],
+            _with_interval(row, "ppl"),
+            _with_interval(row, "upp"),
+            "" if row["upp_ratio"] is None else f"{row['upp_ratio']:.2f}",
+            _number(row["upp_mention"]),
+            _number(row["upp_other"]),
+        )
+        for row in rows
+    ]
+    lines += [(f"{row['model']} {PUBLISHED}", f"{row['ppl']}", f"{row['upp']}", "", "", "") for row in theirs]
+    title = f"{rows[0]['documents']} documents, {rows[0]['tokens']:,} words; in brackets 95 % over documents"
+    _show(title, columns, lines, markdown)
+    for note in {row["note"]: row["model"] for row in rows if row["note"]}.items():
+        say(f"{note[1]}: {note[0]}.")
+
+
+@app.command()
+def corpus(
+    files: Annotated[list[Path], typer.Argument(metavar="DOCS.jsonl…", help="Linked documents, one column a file.")],
+    min_count: Annotated[int, typer.Option("--min-count", help="Words seen less often are not counted.")] = 3,
+    published: Published = True,
+    chart: Chart = None,
+    markdown: Markdown = False,
+    json: Json = False,
+) -> None:
+    """What is in linked corpora, beside the published numbers of Linked WikiText-2."""
+    from kglm.annotate.statistics import corpus_statistics
+    from kglm.evaluate.published import CORPUS
+    from kglm.plots import Series, bar_chart
+    from kglm.text.document import SOURCES, read_documents
+    from kglm.text.vocabulary import Vocabulary
+
+    found: dict[str, dict[str, Any]] = {}
+    for path in files:
+        words = len(Vocabulary.count(read_documents(path), min_count=min_count))
+        found[f"{path.resolve().parent.name}/{path.name.partition('.')[0]}"] = {
+            **asdict(corpus_statistics(read_documents(path))),
+            "vocabulary": words,
+        }
+    if chart is not None:
+        series = [Series(name, (), [count["sources"][source] for source in SOURCES]) for name, count in found.items()]
+        _write(chart, bar_chart("Mentions by source", "mentions", SOURCES, series))
+    if json:
+        print_json({"files": found, **({"published": CORPUS} if published else {})})
+        return
+    theirs = CORPUS if published else {}
+    columns = ("", *found, *(f"{name} of Linked WikiText-2 (published)" for name in theirs))
+    lines = [
+        (text, *(_number(column.get(key)) for column in (*found.values(), *theirs.values())))
+        for key, text in CORPUS_ROWS.items()
+    ]
+    _show("", columns, lines, markdown)
+
+
+@app.command()
 def completion(
     prompts: Annotated[Path, typer.Argument(metavar="PROMPTS.jsonl", help="Sentences that lack their last part.")],
-    run: Annotated[list[Path], typer.Option("--run", metavar="RUN", help="A trained model; may be given again.")],
+    run: Annotated[
+        list[str],
+        typer.Option("--run", metavar="RUN", help="A trained model, or a pretrained one (smollm2, folder, .gguf)."),
+    ],
     kg: Annotated[Path | None, typer.Option("--kg", metavar="KG", help="Another graph.")] = None,
     mode: Annotated[list[str] | None, typer.Option("--mode", help="oracle, linked, shortlist, plain.")] = None,
     scorer: Annotated[str, typer.Option("--scorer", help="Which scorer the table shows; JSON has all.")] = "strict",
     rows: Annotated[Path | None, typer.Option("--rows", metavar="FILE", help="One JSON line a prompt.")] = None,
+    published: Published = True,
+    chart: Chart = None,
+    markdown: Markdown = False,
     json: Json = False,
 ) -> None:
     """Fact completion: how often the right word comes first, or among the first five."""
     from kglm.evaluate.completion import complete_all, table, wanted_modes
+    from kglm.evaluate.pretrained import complete_pretrained, open_pretrained
     from kglm.evaluate.prompts import SCORERS, read_prompts
+    from kglm.evaluate.published import COMPLETION
     from kglm.train.run import Run
 
     if scorer not in SCORERS:
         raise ConfigError(f"there is no scorer {scorer!r}", remedy=f"use one of {', '.join(SCORERS)}")
     asked = read_prompts(prompts)
-    runs = {_name(path, run): Run.open(path, kg=kg) for path in dict.fromkeys(run)}
+    pretrained = {name: model for name in dict.fromkeys(run) if (model := open_pretrained(name)) is not None}
+    paths = [Path(name) for name in dict.fromkeys(run) if name not in pretrained]
+    runs = {_name(path, paths): Run.open(path, kg=kg) for path in paths}
     for name, each in runs.items():
         wanted_modes(name, each, mode or ())
     found = [row for name, each in runs.items() for row in complete_all(name, each, asked, mode or ())]  # type: ignore[arg-type]
+    if pretrained:
+        graph = _graph(kg, runs)
+        found += [row for model in pretrained.values() for row in complete_pretrained(model, graph, asked)]
     if strangers := {row.prompt.id for row in found if not row.known and row.mode != "plain"}:
         warn(f"{len(strangers)} subjects of the prompts are not in the graph: they are read as plain words")
     if rows is not None:
         _write_rows(rows, [row.to_json() for row in found])
     cells = table(found)
+    if chart is not None:
+        _completion_chart(chart, [cell for cell in cells if cell["scorer"] == scorer])
     if json:
-        print_json({"rows": cells})
+        print_json({"rows": cells, **({"published": COMPLETION} if published else {})})
         return
     shown = [cell for cell in cells if cell["scorer"] == scorer]
     relations = list(dict.fromkeys(cell["relation"] for cell in shown))
@@ -58,8 +172,73 @@ def completion(
         lines.append(
             (model, how, *(_pair(ours[relation]) for relation in relations), "" if share is None else f"{share:.0f}")
         )
+    for name, theirs in COMPLETION.items() if published else ():
+        pairs = (
+            f"{theirs[relation][0]} / {theirs[relation][1]}" if relation in theirs else "" for relation in relations
+        )
+        lines.append((f"{name} {PUBLISHED}", "", *pairs, ""))
     columns = ("model", "mode", *relations, "from the fact")
-    print_table(f"{len(asked)} prompts, {scorer}, @1 / @5 in %", columns, lines, right=range(2, len(columns)))
+    _show(f"{len(asked)} prompts, {scorer}, @1 / @5 in %", columns, lines, markdown, words=2)
+
+
+def _completion_chart(path: Path, cells: list[dict[str, Any]]) -> None:
+    from kglm.plots import Series, bar_chart
+
+    relations = list(dict.fromkeys(cell["relation"] for cell in cells))
+    series = []
+    for model, how in dict.fromkeys((cell["model"], cell["mode"]) for cell in cells):
+        ours = {cell["relation"]: cell["at1"] for cell in cells if (cell["model"], cell["mode"]) == (model, how)}
+        name = model if how == "plain" else f"{model}, {how}"
+        series.append(Series(name, (), [ours[relation] for relation in relations]))
+    _write(path, bar_chart("The right word comes first", "%", relations, series))
+
+
+def _graph(kg: Path | None, runs: dict[str, Any]) -> Any:
+    """What says which words are right: the graph that is given, or that of a run."""
+    from kglm.kg.graph import KnowledgeGraph
+
+    if kg is not None:
+        return KnowledgeGraph.open(kg)
+    if not runs:
+        raise ConfigError("no graph says which words are right", remedy="give --kg KG, or a run beside")
+    return next(iter(runs.values())).graph
+
+
+def _show(
+    title: str, columns: Sequence[str], lines: Sequence[Sequence[Any]], markdown: bool, *, words: int = 1
+) -> None:
+    """Print a table whose first columns are words, the others numbers."""
+    show = print_markdown if markdown else print_table
+    show(title, columns, lines, right=range(words, len(columns)))
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
+
+
+def _with_interval(row: dict[str, Any], name: str) -> str:
+    """A number and the bounds of its interval."""
+    if row[name] is None or row[f"{name}_interval"] is None:
+        return _number(row[name])
+    low, high = row[f"{name}_interval"]
+    return f"{row[name]:,.1f} ({low:,.0f} – {high:,.0f})"
+
+
+def _ends(rows: Sequence[dict[str, Any]], name: str) -> tuple[list[float], list[float]]:
+    """Ends of error bars; none if there is one document only."""
+    intervals = [row[f"{name}_interval"] for row in rows]
+    if None in intervals:
+        return [], []
+    return [low for low, _ in intervals], [high for _, high in intervals]
+
+
+def _write(path: Path, text: str) -> None:
+    from kglm.files import atomic_file
+
+    with atomic_file(path) as stream:
+        stream.write(text.encode())
 
 
 def _name(path: Path, paths: list[Path]) -> str:

@@ -20,6 +20,7 @@ from kglm.evaluate.prompts import SCORERS, Prompt, answer
 from kglm.infer.live import Live, reason_json
 from kglm.infer.next_word import Reason, next_words
 from kglm.infer.reading import Annotation, Span, read
+from kglm.kg.graph import KnowledgeGraph
 from kglm.model.annotation import Type
 from kglm.model.awd_lstm import AwdLstm
 from kglm.progress import progress
@@ -88,21 +89,31 @@ def wanted_modes(name: str, run: Run, modes: Sequence[str]) -> list[Mode]:
     return wanted
 
 
+Speak = Callable[[Prompt, Mode], Said]
+"""Answers a prompt."""
+
+
 def complete_all(name: str, run: Run, prompts: Sequence[Prompt], modes: Sequence[Mode] = ()) -> list[Row]:
     """All prompts, in each of the modes that the model has."""
     speak = _plain(run) if isinstance(run.model, AwdLstm) else _knowing(Live(run))
-    wanted = wanted_modes(name, run, modes)
+    return ask(name, speak, run.graph, prompts, wanted_modes(name, run, modes))
+
+
+def ask(
+    name: str, speak: Speak, graph: KnowledgeGraph, prompts: Sequence[Prompt], modes: Sequence[Mode] = ("plain",)
+) -> list[Row]:
+    """All prompts, in each of the modes, to whatever answers; the graph says what is right."""
     rows = []
-    with progress(f"completing with {name}", len(prompts) * len(wanted), "prompts") as advance:
-        for mode in wanted:
+    with progress(f"completing with {name}", len(prompts) * len(modes), "prompts") as advance:
+        for mode in modes:
             for prompt in prompts:
-                rows.append(_row(name, run, mode, prompt, speak(prompt, mode)))
+                rows.append(_row(name, graph, mode, prompt, speak(prompt, mode)))
                 advance()
     return rows
 
 
-def _row(name: str, run: Run, mode: Mode, prompt: Prompt, said: Said) -> Row:
-    right = answer(run.graph, prompt)
+def _row(name: str, graph: KnowledgeGraph, mode: Mode, prompt: Prompt, said: Said) -> Row:
+    right = answer(graph, prompt)
     words = [word for word, _ in said.words]
     first = said.reasons[0] if said.reasons else None
     return Row(
@@ -113,12 +124,9 @@ def _row(name: str, run: Run, mode: Mode, prompt: Prompt, said: Said) -> Row:
         {scorer: right.right(scorer, words[:1]) for scorer in SCORERS},
         {scorer: right.right(scorer, words[:TOP]) for scorer in SCORERS},
         first is not None and first.type == Type.RELATED and (first.relation, first.entity) in right.facts,
-        prompt.id in run.graph,
-        [None if reason is None else reason_json(run.graph, reason) for reason in said.reasons],
+        prompt.id in graph,
+        [None if reason is None else reason_json(graph, reason) for reason in said.reasons],
     )
-
-
-Speak = Callable[[Prompt, Mode], Said]
 
 
 def _knowing(live: Live) -> Speak:

@@ -9,11 +9,12 @@ kind, not how well p(x) of these is known (that is what the effective sample siz
 
 from __future__ import annotations
 
+import hashlib
 import math
 import sys
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -25,7 +26,7 @@ from kglm.annotate.names import NameIndex
 from kglm.errors import ConfigError, DataError
 from kglm.evaluate.adaptive import NO_ADAPTATION, Adaptation, adaptive_log_probs
 from kglm.infer.candidates import named_scene
-from kglm.infer.marginal import Estimate, MarginalConfig, log_marginal, log_marginal_tracked
+from kglm.infer.marginal import Estimate, MarginalConfig, known, log_marginal, log_marginal_tracked
 from kglm.infer.scene import AllEntities, Scene, read
 from kglm.infer.tables import Floats
 from kglm.model.awd_lstm import AwdLstm
@@ -153,7 +154,7 @@ class Perplexity:
         with np.errstate(divide="ignore"):
             log_cache_T = np.log(cache_T * share)
         both = (np.logaddexp(log_p_T + math.log1p(-share) - unknown_T * cost, log_cache_T) for cost in (0.0, penalty))
-        return _known(document, *both, unknown=int(unknown_T.sum()), started=started)
+        return known(document.title, *both, unknown=int(unknown_T.sum()), started=started)
 
     def _joint(self, document: Document) -> tuple[Estimate, int]:
         """Nothing is estimated: the annotated joint likelihood."""
@@ -171,28 +172,8 @@ class Perplexity:
                 unknown.append(scores.unknown_BT[0].numpy())
         log_p_T, unknown_T = np.concatenate(log_p), np.concatenate(unknown)
         upp_T = log_p_T - unknown_T * math.log(max(self.run.vocabulary.unknown_types, 1))
-        known = [word in self.run.vocabulary for word in document.tokens[1:]]
-        return _known(document, log_p_T, upp_T, unknown=len(known) - sum(known), started=started), unexplained
-
-
-def _known(document: Document, log_p_T: Floats, upp_T: Floats, *, unknown: int, started: float) -> Estimate:
-    """The probability of a document of which nothing had to be estimated."""
-    total = float(log_p_T.sum())
-    return Estimate(
-        document.title,
-        "exact",
-        1,
-        total,
-        float(upp_T.sum()),
-        len(log_p_T),
-        unknown,
-        np.array([total]),
-        math.nan,
-        math.nan,
-        time.perf_counter() - started,
-        log_p_T,
-        upp_T,
-    )
+        unfamiliar = sum(word not in self.run.vocabulary for word in document.tokens[1:])
+        return known(document.title, log_p_T, upp_T, unknown=unfamiliar, started=started), unexplained
 
 
 @dataclass(frozen=True)
@@ -203,6 +184,8 @@ class Report:
     method: str
     samples: int
     scored: Sequence[Scored]
+    about: dict[str, Any] = field(default_factory=dict)
+    """What the numbers are of."""
 
     def to_json(self, *, seed: int = 0) -> dict[str, Any]:
         estimates = [each.estimate for each in self.scored]
@@ -228,6 +211,7 @@ class Report:
             "ess_quantiles": [float(q) for q in np.quantile(ess, [0, 0.25, 0.5, 0.75, 1])] if ess else None,
             "k_hat_max": min(max(k_hat), sys.float_info.max) if k_hat else None,
             "tokens_per_second": float(targets.sum() / seconds) if seconds else None,
+            **self.about,
         }
 
     def _by_kind(self) -> dict[str, float | None]:
@@ -297,14 +281,34 @@ def _score(item: tuple[Task, Document]) -> Scored:
 
 def evaluate(task: Task, documents: Sequence[Document], *, workers: int = 1) -> Report:
     """Score documents, on several cores if asked."""
-    model = judge(task).run.settings.model
-    scored = []
+    run = judge(task).run
+    model, scored = run.settings.model, []
+    about = {
+        "run": run.home.name,
+        "parameters": sum(parameter.numel() for parameter in run.model.parameters()),
+        "vocabulary": digest(run.vocabulary.words),
+        "unknown_types": run.vocabulary.unknown_types,
+        "data": data_digest(documents),
+    }
     with progress("scoring", sum(len(document.tokens) for document in documents), "tokens") as advance:
         items = ((task, document) for document in documents)
         for document, each in zip(documents, ordered_map(_score, items, workers=workers), strict=True):
             scored.append(each)
             advance(len(document.tokens))
     if model == "awd-lstm":  # nothing is latent: there is nothing to estimate
-        return Report(model + task.adaptation.name, "exact", 1, scored)
+        return Report(model + task.adaptation.name, "exact", 1, scored, about)
     samples = task.config.samples if task.how in ("particle", "importance", "beam") else 1
-    return Report(model, task.how, samples, scored)
+    return Report(model, task.how, samples, scored, about)
+
+
+def data_digest(documents: Iterable[Document]) -> str:
+    """Tells corpora apart, by their words; the order of documents does not matter."""
+    return digest(sorted(digest(document.tokens) for document in documents))
+
+
+def digest(words: Iterable[str]) -> str:
+    """Tells texts and vocabularies apart."""
+    result = hashlib.blake2b(digest_size=8)
+    for word in words:
+        result.update(word.encode("utf-8", "surrogatepass") + b"\0")
+    return result.hexdigest()

@@ -132,6 +132,27 @@ def _estimate(text: Text, config: MarginalConfig, result: Result, unknown: int, 
     )
 
 
+def known(title: str, log_p_T: Floats, upp_T: Floats, *, unknown: int, started: float) -> Estimate:
+    """The probability of a text of which nothing has to be estimated, given at each target."""
+    total = float(log_p_T.sum())
+    seconds = time.perf_counter() - started
+    return Estimate(
+        title,
+        "exact",
+        1,
+        total,
+        float(upp_T.sum()),
+        len(log_p_T),
+        unknown,
+        np.array([total]),
+        math.nan,
+        math.nan,
+        seconds,
+        log_p_T,
+        upp_T,
+    )
+
+
 Result = tuple[Floats, Floats, Floats, float]
 """log p̂(x_≤t) and the same for unknown-penalised words, the log weights, the effective number of samples."""
 

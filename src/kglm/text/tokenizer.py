@@ -290,20 +290,28 @@ def detokenize(words: Sequence[str]) -> str:
     >>> detokenize(["@@START@@", "It", "is", "n't", "side", "-", "scrolling", "(", "yet", ")", "."])
     "It isn't side-scrolling (yet)."
     """
-    kept = [word for word in words if word not in (START, END)]
+    spaced = zip(words, blanks(words), strict=True)
+    return "".join(f" {word}" if blank else word for word, blank in spaced if word not in (START, END))
+
+
+def blanks(words: Sequence[str]) -> list[bool]:
+    """For each word, whether a blank stands before it in a text for people; never before a sentence mark."""
+    places = [place for place, word in enumerate(words) if word not in (START, END)]
+    kept = [words[place] for place in places]
     opened: dict[str, int] = {}  # quotation mark -> where it stands
-    parts: list[str] = []
+    found = [False] * len(words)
     glued = True
     for i, (before, word, after) in enumerate(zip(["", *kept], kept, [*kept[1:], ""], strict=False)):
         left, right = _glue(before, word, after)
-        if word in ('"', "'") and not (word == "'" and word not in opened and before[-1:] in ("s", "z")):
-            closing = i - opened.pop(word, i - _LONGEST_QUOTATION) < _LONGEST_QUOTATION
-            left, right = closing, not closing
-            if not closing:
-                opened[word] = i
-        parts += [word] if glued or left else [" ", word]
+        if word in ('"', "'") and not (left and right):
+            closing = i - opened.pop(word, -_LONGEST_QUOTATION) < _LONGEST_QUOTATION
+            if closing or word == '"' or before[-1:] not in ("s", "z"):  # else a possessive: "the dogs ' bowls"
+                left, right = closing, not closing
+                if not closing:
+                    opened[word] = i
+        found[places[i]] = not (glued or left)
         glued = right
-    return "".join(parts)
+    return found
 
 
 def _glue(before: str, word: str, after: str) -> tuple[bool, bool]:
@@ -321,5 +329,5 @@ def _glue(before: str, word: str, after: str) -> tuple[bool, bool]:
     if word == "°":
         return True, after in ("C", "F", "K")
     if word == "'":
-        return True, False
+        return True, after == "s" and before[-1:].isalnum()  # "Asahi ' s": cut where a link or italics ended
     return word[:1] == "-" and word[1:2].isalpha() and before[-1:].isalnum(), False
