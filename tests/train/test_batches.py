@@ -14,29 +14,12 @@ from kglm.model.annotation import EncodedDocument
 from kglm.model.encoder import LayerState
 from kglm.text.document import START, Document, read_documents
 from kglm.text.repair import repair
-from kglm.train.batches import Carried, Plan, epoch_plan
+from kglm.train.batches import Carried, Plan, StreamPlan, epoch_plan
 from toys import make_toy
 
 
 def encoded(title: str, length: int) -> EncodedDocument:
-    empty = np.zeros(0, np.int64)
-    return EncodedDocument(
-        title,
-        np.zeros(length + 1, np.int64),
-        [],
-        empty,
-        empty,
-        empty,
-        empty,
-        empty,
-        empty,
-        {},
-        {},
-        [],
-        [],
-        [],
-        [],  # type: ignore[arg-type]
-    )
+    return EncodedDocument.plain(title, np.zeros(length + 1, np.int64), [])
 
 
 @given(st.lists(st.integers(0, 30), max_size=12), st.integers(1, 5), st.integers(1, 9), st.integers(0, 3))
@@ -111,3 +94,38 @@ def test_the_real_validation_split_is_read_whole(shared_data: Path, tmp_path: Pa
     plan = Plan(documents, rows=60, length=70)
     assert sum(piece.end - piece.start for lines in plan for _, piece in lines) == plan.targets == 216_016
     assert all(document.surface[0] == START for document in documents)
+
+
+class TestStream:
+    """All documents as one text, as AWD-LSTM was trained."""
+
+    def plan(self, lengths: list[int], rows: int, length: int = 7, epoch: int = 0) -> StreamPlan:
+        first = 0
+        documents = []
+        for size in lengths:
+            documents.append(EncodedDocument.plain("d", np.arange(first, first + size), []))
+            first += size
+        made = epoch_plan(documents, rows=rows, length=length, seed=1, epoch=epoch, batching="stream")
+        assert isinstance(made, StreamPlan)
+        return made
+
+    def test_every_word_follows_the_one_before(self) -> None:
+        plan = self.plan([40, 1, 63, 100], rows=4)
+        read: list[list[int]] = [[] for _ in range(4)]
+        ends = [0] * 4
+        for lines in plan:
+            assert [line.row for line in lines] == [0, 1, 2, 3] and len({line.piece.end for line in lines}) == 1
+            for row, piece in lines:
+                assert piece.document is not None and piece.start == ends[row], "nothing is left out"
+                read[row] += piece.document.words_N[piece.start + 1 : piece.end + 1].tolist()
+                ends[row] = piece.end
+        assert [word for row in read for word in row] == list(range(1, 201)) and plan.targets == 200 and len(plan) == len(list(plan))
+
+    def test_cuts_differ_between_epochs(self) -> None:
+        one, same, other = (
+            [lines[0].piece.end for lines in self.plan([900], 2, length=20, epoch=epoch)] for epoch in (0, 0, 1)
+        )
+        assert one == same != other and min(np.diff([0, *one])[:-1]) >= 5
+
+    def test_fewer_words_than_rows(self) -> None:
+        assert list(self.plan([2], rows=4)) == [] and self.plan([], rows=2).targets == 0

@@ -64,6 +64,17 @@ def test_so_it_is_with_other_models(tmp_path: Path, model: str) -> None:
     assert same(whole, parts) and log == parts_log
 
 
+def test_a_stream_is_read_on_where_it_was(tmp_path: Path) -> None:
+    config = replace(CONFIG, batching="stream", rows=2)
+    trainer(tmp_path / "whole", config, model="plain").fit()
+    trainer(tmp_path / "parts", config, model="plain").fit(stop_after=3)
+    rest = trainer(tmp_path / "parts", config, model="plain")
+    assert rest.resume() and rest.step == 3
+    rest.fit()
+    (whole, log), (parts, parts_log) = run_files(tmp_path / "whole"), run_files(tmp_path / "parts")
+    assert same(whole, parts) and log == parts_log
+
+
 KILLED = """
 import sys
 from pathlib import Path

@@ -107,6 +107,29 @@ class EncodedDocument:
     counts: Counter[str] = field(default_factory=Counter)
     """What could not be used: mentions of entities that the graph does not hold, or that no fact explains."""
 
+    @classmethod
+    def plain(cls, title: str, words_N: Ints, surface: list[str]) -> EncodedDocument:
+        """A document in which nobody is mentioned."""
+        length = max(len(words_N) - 1, 0)
+        nobody_T, unlike_T = np.full(length, -1, np.int64), np.zeros(length, np.bool_)
+        return cls(
+            title=title,
+            words_N=words_N,
+            surface=surface,
+            type_T=np.zeros(length, np.int8),
+            node_T=nobody_T,
+            column_T=nobody_T.copy(),
+            feature_T=np.zeros(length, np.int8),
+            related_T=unlike_T,
+            continue_T=unlike_T.copy(),
+            slots_T={},
+            order_T={},
+            entities=[],
+            starts=[],
+            spoken=[],
+            introduced=[],
+        )
+
     @property
     def spoke_T(self) -> Bools:
         """Whether the word before target t is a word of an entity."""
@@ -177,24 +200,8 @@ class AnnotationEncoder:
 
     def encode(self, document: Document) -> EncodedDocument:
         """Numbers of a repaired document. Mentions of unknown entities become plain words, and are counted."""
-        length = max(len(document.tokens) - 1, 0)
-        result = EncodedDocument(
-            document.title,
-            np.array(self.vocabulary.encode(document.tokens), np.int64),
-            document.tokens,
-            np.zeros(length, np.int8),
-            np.full(length, -1, np.int64),
-            np.full(length, -1, np.int64),
-            np.zeros(length, np.int8),
-            np.zeros(length, np.bool_),
-            np.zeros(length, np.bool_),
-            {},
-            {},
-            [],
-            [],
-            [],
-            [],
-        )
+        words_N = np.array(self.vocabulary.encode(document.tokens), np.int64)
+        result = EncodedDocument.plain(document.title, words_N, document.tokens)
         mentions = self._known_mentions(document, result.counts)
         topic = self.topic(document)
         given = [] if topic is None else [topic]

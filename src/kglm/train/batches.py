@@ -9,7 +9,8 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from itertools import pairwise
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -19,6 +20,10 @@ from kglm.model.annotation import EncodedDocument
 from kglm.model.chunk import Piece
 from kglm.model.encoder import LayerState, State
 
+Batching = Literal["documents", "stream"]
+USUAL, SPREAD, SHORTEST = 0.95, 5.0, 5
+"""How the lengths of steps through a stream are drawn: chance of the whole length, deviation, least length."""
+
 
 class Line(NamedTuple):
     """One row's part in a chunk."""
@@ -27,9 +32,18 @@ class Line(NamedTuple):
     piece: Piece
 
 
-def epoch_plan(documents: Sequence[EncodedDocument], *, rows: int, length: int, seed: int, epoch: int) -> Plan:
-    """The chunks of one epoch, documents dealt to the rows and ordered by chance of its own."""
-    return Plan(documents, rows=rows, length=length, rng=np.random.default_rng([seed, epoch]))
+def epoch_plan(
+    documents: Sequence[EncodedDocument],
+    *,
+    rows: int,
+    length: int,
+    seed: int,
+    epoch: int,
+    batching: Batching = "documents",
+) -> Plan | StreamPlan:
+    """The chunks of one epoch, by chance of its own."""
+    kind = StreamPlan if batching == "stream" else Plan
+    return kind(documents, rows=rows, length=length, rng=np.random.default_rng([seed, epoch]))
 
 
 class Plan:
@@ -88,6 +102,42 @@ class Plan:
     @property
     def targets(self) -> int:
         return sum(map(len, self._documents))
+
+
+class StreamPlan:
+    """All documents as one text, cut into one piece a row, as AWD-LSTM was trained: a row is read from its beginning to
+    its end, whatever document ends on the way.
+
+    The length of a step is drawn anew for each, around `length`, and now and then around half of it, so that the cuts
+    are never at the same words.
+    """
+
+    def __init__(
+        self, documents: Sequence[EncodedDocument], *, rows: int, length: int, rng: np.random.Generator
+    ) -> None:
+        if rows < 1 or length < 1:
+            raise ConfigError(f"{rows} rows of {length} targets", remedy="give at least one of each")
+        words_N = np.concatenate([np.zeros(0, np.int64), *(document.words_N for document in documents)])
+        size = max(len(words_N) - 1, 0) // rows  # what is left over is not read
+        self._rows = [
+            EncodedDocument.plain(f"row {row}", words_N[row * size : (row + 1) * size + 1], []) for row in range(rows)
+        ]
+        self._cuts = [0]
+        while self._cuts[-1] < size:
+            middle = length if rng.random() < USUAL else length / 2
+            self._cuts.append(min(self._cuts[-1] + max(SHORTEST, int(rng.normal(middle, SPREAD))), size))
+
+    def __iter__(self) -> Iterator[list[Line]]:
+        for start, end in pairwise(self._cuts):
+            yield [Line(row, Piece(document, start, end)) for row, document in enumerate(self._rows)]
+
+    def __len__(self) -> int:
+        """How many chunks there are."""
+        return len(self._cuts) - 1
+
+    @property
+    def targets(self) -> int:
+        return sum(map(len, self._rows))
 
 
 @dataclass(frozen=True)

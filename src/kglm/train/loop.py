@@ -29,7 +29,7 @@ from kglm.model.encoder import LayerState, Share, detach_state
 from kglm.model.parts import ChunkModel, Scores
 from kglm.progress import progress
 from kglm.train.averaging import Average, Averager
-from kglm.train.batches import Carried, Line, epoch_plan
+from kglm.train.batches import Batching, Carried, Line, epoch_plan
 from kglm.train.board import Board
 from kglm.train.checkpoint import (
     StateDirectory,
@@ -56,6 +56,8 @@ class TrainConfig:
     """Documents read side by side."""
     length: int = 70
     """Targets of a row in one step; gradients do not reach further back."""
+    batching: Batching = "documents"
+    """How rows are made: documents (each read by itself), or stream (all as one text; awd-lstm only)."""
     epochs: int = 40
     """At most so many passes over the training documents."""
     optimiser: Literal["adam", "sgd"] = "adam"
@@ -159,7 +161,12 @@ class Trainer:
         """Learn the rest of an epoch; False if it was not to be finished."""
         config = self.config
         plan = epoch_plan(
-            self.train_documents, rows=config.rows, length=config.length, seed=config.seed, epoch=self.epoch
+            self.train_documents,
+            rows=config.rows,
+            length=config.length,
+            seed=config.seed,
+            epoch=self.epoch,
+            batching=config.batching,
         )
         done = sum(_targets(lines) for lines in islice(plan, self.chunk))
         started, before = time.monotonic(), done
@@ -192,6 +199,10 @@ class Trainer:
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip)
         if not torch.isfinite(norm):  # the same in all processes
             self._refuse(f"the gradient is {norm.item()}", lines, scores, mine)
+        if self.config.batching == "stream":  # a longer step counts for more
+            share = _targets(lines) / (len(lines) * self.config.length)
+            for group in self.optimiser.param_groups:
+                group["lr"] = self.config.learning_rate * share
         self.optimiser.step()
         self.averager.update()
         self._carried = Carried(mine, detach_state(scores.state)) if mine else Carried()

@@ -74,6 +74,8 @@ class RunConfig:
             raise ConfigError(
                 f"{self.model} with latent.facts = {self.latent.facts}", remedy="leave that out, or set none"
             )
+        if self.train.batching == "stream" and self.model != "awd-lstm":
+            raise ConfigError(f"{self.model} with train.batching = stream", remedy="only awd-lstm reads a stream")
         if self.model.startswith("entity-nlm") and self.data.mention_types != "continue":
             raise ConfigError(f"{self.model} with data.mention_types = paper", remedy="leave that out")
 
