@@ -18,12 +18,11 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
 import torch
-from torch import Generator, Tensor, nn
+from torch import Generator, nn
 
 from kglm.kg.graph import KnowledgeGraph
 from kglm.model.chunk import Chunk, ChunkBuilder, Piece
@@ -35,37 +34,20 @@ from kglm.text.vocabulary import Vocabulary
 from kglm.train.batches import epoch_plan
 from kglm.train.run import Run, read_for_training
 from kglm.train.settings import PRESETS, RunConfig, load_config
+from plain_lstm import PlainLstm
 
 Step = Callable[[list[Piece], ChunkBuilder], tuple[float, Chunk]]
 """Takes the pieces that a chunk is made of; seconds for building it and learning from it, and the chunk."""
 
 
-class Floor(nn.Module):
-    """What any recurrent language model of this size has to do."""
-
-    def __init__(self, config: EncoderConfig, words: int) -> None:
-        super().__init__()
-        sizes = [config.embedding, *[config.hidden] * (config.layers - 1), config.embedding]
-        self.embedding = nn.Embedding(words, config.embedding)
-        self.layers = nn.ModuleList(nn.LSTM(a, b, batch_first=True) for a, b in pairwise(sizes))
-        self.bias = nn.Parameter(torch.zeros(words))
-
-    def forward(self, words_BT: Tensor, targets_BT: Tensor) -> Tensor:
-        x = self.embedding(words_BT)
-        for layer in self.layers:
-            x, _ = layer(x)
-        logits = nn.functional.linear(x.flatten(0, 1), self.embedding.weight, self.bias)
-        return nn.functional.cross_entropy(logits, targets_BT.flatten())
-
-
 def floor_step(config: EncoderConfig, words: int) -> Step:
-    model = Floor(config, words)
+    model = PlainLstm(config, words)
     optimiser = torch.optim.Adam(model.parameters(), 1e-3)
 
     def step(pieces: list[Piece], builder: ChunkBuilder) -> tuple[float, Chunk]:
         start = time.perf_counter()
         chunk = builder.build(pieces)
-        loss = model(chunk.words_BT, chunk.targets_BT)
+        loss, _ = model(chunk.words_BT, chunk.targets_BT, None)
         optimiser.zero_grad(set_to_none=True)
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 0.25)

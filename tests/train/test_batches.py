@@ -119,7 +119,8 @@ class TestStream:
                 assert piece.document is not None and piece.start == ends[row], "nothing is left out"
                 read[row] += piece.document.words_N[piece.start + 1 : piece.end + 1].tolist()
                 ends[row] = piece.end
-        assert [word for row in read for word in row] == list(range(1, 201)) and plan.targets == 200 and len(plan) == len(list(plan))
+        assert [word for row in read for word in row] == list(range(1, 201))
+        assert plan.targets == 200 and len(plan) == len(list(plan))
 
     def test_cuts_differ_between_epochs(self) -> None:
         one, same, other = (

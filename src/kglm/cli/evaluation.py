@@ -62,6 +62,9 @@ def evaluate(
     weights: Annotated[
         Path | None, typer.Option("--weights", metavar="FILE.npy", help="Keep the log weights, one row a document.")
     ] = None,
+    to: Annotated[
+        Path | None, typer.Option("--to", metavar="RESULT.json", help="Keep the numbers, for `kglm table perplexity`.")
+    ] = None,
     kg: Annotated[
         Path | None, typer.Option("--kg", metavar="KG", help="Another graph than the one trained with.")
     ] = None,
@@ -74,7 +77,7 @@ def evaluate(
     from kglm.evaluate.perplexity import Report, Task, corpus_protocol
     from kglm.evaluate.perplexity import evaluate as run_evaluation
     from kglm.evaluate.pretrained import evaluate_pretrained, open_pretrained
-    from kglm.files import atomic_file
+    from kglm.files import atomic_file, write_json
     from kglm.infer.marginal import MarginalConfig
     from kglm.train.run import read_for_training
 
@@ -84,8 +87,9 @@ def evaluate(
         raise ConfigError(f"--aggregate {aggregate}", remedy="use document or corpus")
     if aggregate == "corpus" and method != "importance":
         raise ConfigError("--aggregate corpus is a way to average samples", remedy="use it with --method importance")
-    if weights is not None and (weights.is_dir() or not weights.parent.is_dir()):
-        raise ConfigError("cannot be written", place=weights, remedy="give a file in a directory that exists")
+    for file in (weights, to):
+        if file is not None and (file.is_dir() or not file.parent.is_dir()):
+            raise ConfigError("cannot be written", place=file, remedy="give a file in a directory that exists")
     if workers < 1:
         raise ConfigError(f"--workers {workers}", remedy="give at least 1")
     config = MarginalConfig(samples=samples, seed=seed, temperature=temperature, peek=peek, block=block)
@@ -105,6 +109,8 @@ def evaluate(
     if weights is not None:
         with atomic_file(weights) as stream:
             np.save(stream, np.stack([scored.estimate.weights for scored in report.scored]), allow_pickle=False)
+    if to is not None:
+        write_json(to, result)
     if json:
         print_json(result)
         return

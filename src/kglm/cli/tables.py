@@ -38,7 +38,7 @@ def tables() -> None:
 @app.command()
 def perplexity(
     results: Annotated[
-        list[Path], typer.Argument(metavar="RESULT.json…", help="What `kglm evaluate … --json` has written.")
+        list[Path], typer.Argument(metavar="RESULT.json…", help="What `kglm evaluate … --to` has written.")
     ],
     published: Published = True,
     chart: Chart = None,

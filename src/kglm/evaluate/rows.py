@@ -1,4 +1,4 @@
-"""The perplexity table: results of `kglm evaluate --json` side by side, if they are of the same text and words."""
+"""The perplexity table: results of `kglm evaluate --to` side by side, if they are of the same text and words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 from kglm.errors import DataError
 from kglm.files import reading
 
-REMEDY = "write one with: kglm evaluate … --json"
+REMEDY = "write one with: kglm evaluate … --to RESULT.json"
 NAMES = {
     "kglm": "KGLM",
     "entity-copynet": "EntityCopyNet",
@@ -21,7 +21,7 @@ NAMES = {
 
 
 def read_result(path: Path) -> dict[str, Any]:
-    """A result of `kglm evaluate --json`."""
+    """A result that `kglm evaluate` has kept."""
     try:
         with reading(path):
             found = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
