@@ -21,8 +21,8 @@ from kglm.evaluate.perplexity import Task, evaluate
 from kglm.infer.marginal import MarginalConfig
 from kglm.train.run import read_for_training
 
-CACHES = [Adaptation(cache=share, theta=theta) for share, theta in product((0.05, 0.1, 0.2, 0.3), (0.0, 0.1, 0.3, 1.0))]
-DYNAMICS = [Adaptation(rate=rate, decay=decay) for rate, decay in product((0.03, 0.1, 0.3, 1.0), (0.0, 0.003))]
+CACHES = [Adaptation(cache=share, theta=theta) for share, theta in product((0.1, 0.2, 0.3), (0.3, 1.0, 2.0, 4.0))]
+DYNAMICS = [Adaptation(rate=rate) for rate in (0.1, 0.3, 1.0)]
 
 
 def options(how: Adaptation) -> str:
@@ -36,10 +36,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run", type=Path, required=True)
     parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--documents", type=int, default=40, help="so many of them")
     parser.add_argument("--json", type=Path)
     asked = parser.parse_args()
     torch.set_num_threads(1)
-    documents = read_for_training([asked.data])
+    documents = read_for_training([asked.data])[: asked.documents]
     found: list[dict[str, Any]] = []
 
     def upp(how: Adaptation) -> float:
