@@ -22,7 +22,7 @@ from kglm.infer.marginal import MarginalConfig
 from kglm.train.run import read_for_training
 
 CACHES = [Adaptation(cache=share, theta=theta) for share, theta in product((0.1, 0.2, 0.3), (0.3, 1.0, 2.0, 4.0))]
-DYNAMICS = [Adaptation(rate=rate) for rate in (0.1, 0.3, 1.0)]
+DYNAMICS = [Adaptation(rate=rate) for rate in (0.3, 1.0, 3.0)]
 
 
 def options(how: Adaptation) -> str:
