@@ -2,10 +2,10 @@
 
 python benchmarks/wikitext.py --data wikitext-2 --to FOLDER [--words 600000] [--epochs 4] [--chart curves.svg]
 
-Both have the sizes of `small` and a tied softmax, see the same words in the same rows for as many epochs, with Adam at
-the same rate and the same clipping; both are validated after every epoch, and the best weights of each are tested. What
-the plain one lacks is what AWD-LSTM is about: dropout of whole words, of words of a row, of recurrent weights, the
-regularisation of activations, an average of the weights. A run that was stopped goes on where it was.
+Both have the sizes of `small` and a tied softmax, see the same words in the same rows for as many epochs, with Adam and
+the same clipping; both are validated after every epoch, and the best weights of each are tested. What the plain one
+lacks is what AWD-LSTM is about: dropout of whole words, of words of a row, of recurrent weights, the regularisation of
+activations, rates by the length of a step, an average of the weights. When it was stopped, AWD-LSTM goes on.
 """
 
 from __future__ import annotations

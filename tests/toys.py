@@ -61,6 +61,7 @@ OPTIONS = {
     "three types": {"latent": PAPER, "mention_types": "paper"},
     "no facts": {"latent": LatentConfig(facts="none")},
     "topic": {"latent": LatentConfig(facts="topic"), "topic": "Q1"},
+    "nobody's topic": {"latent": LatentConfig(facts="topic")},
 }
 
 

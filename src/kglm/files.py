@@ -261,7 +261,7 @@ def sync_directory(path: Path) -> None:
 
 def write_json(path: AnyPath, value: object) -> None:
     with atomic_file(path) as stream:
-        stream.write(json.dumps(value, ensure_ascii=False, indent=2).encode() + b"\n")
+        stream.write(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False).encode() + b"\n")
 
 
 def read_json(path: AnyPath) -> Any:

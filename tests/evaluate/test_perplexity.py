@@ -87,6 +87,17 @@ def test_entity_copynet(runs: Path, how: str) -> None:
     assert 1 < result["ppl"] < 1000 and (result["model"], result["method"]) == ("entity-copynet", how)
 
 
+def test_the_table_scores_runs_itself(runs: Path, command: Command) -> None:
+    words = ["table", "perplexity", "--data", str(DOCUMENTS), "--samples", "5", "--no-published", "--json"]
+    words += [w for name in ("awd-lstm", "entity-nlm", "kglm") for w in ("--run", str(runs / name))]
+    words += [w for name in ("proposal", "entity-nlm-proposal") for w in ("--proposal", str(runs / name))]
+    rows = json.loads(command(*words).stdout)["rows"]
+    assert [row["model"] for row in rows] == ["AWD-LSTM", "EntityNLM, particle 5", "KGLM, particle 5"]
+    assert all(row["upp_ratio"] > 0 for row in rows)
+    assert "give the documents" in command("table", "perplexity", "--run", str(runs / "kglm")).stderr
+    assert "nothing to show" in command("table", "perplexity").stderr
+
+
 def test_adaptation_changes_the_words_of_a_plain_model_only(runs: Path) -> None:
     still, cached, dynamic = (
         evaluate(replace(task(runs, "exact", "awd-lstm"), adaptation=how), documents()).to_json()

@@ -32,13 +32,13 @@ def results(tmp_path: Path) -> list[str]:
         result(tmp_path / "a.json", "awd-lstm", 200.0),
         result(tmp_path / "b.json", "awd-lstm + cache", 180.0),
         result(tmp_path / "c.json", "kglm", 90.0, method="particle", samples=100),
-        result(tmp_path / "d.json", "Pre|trained", None, vocabulary=None, note="not comparable"),
+        result(tmp_path / "d.json", "Pre|trained", None, vocabulary=None, note="open vocabulary"),
     ]
 
 
 def test_rows_stand_side_by_side(results: list[str], command: Command) -> None:
     rows = json.loads(command("table", "perplexity", *results, "--json").stdout)["rows"]
-    names = ["AWD-LSTM", "AWD-LSTM + cache", "KGLM, particle 100", "Pre|trained"]
+    names = ["AWD-LSTM", "AWD-LSTM + cache", "KGLM, particle 100", "Pre|trained (not comparable)"]
     assert [row["model"] for row in rows] == [*names, *(row[0] for row in PERPLEXITY)]
     assert [row["upp_ratio"] for row in rows[:4]] == [1.0, 0.9, 0.45, None]
     assert [row["published"] for row in rows] == [False] * 4 + [True] * 4
@@ -47,11 +47,19 @@ def test_rows_stand_side_by_side(results: list[str], command: Command) -> None:
 def test_for_people_and_documents(results: list[str], command: Command) -> None:
     shown = command("table", "perplexity", *results).stdout
     assert "100.0 (90 – 111)" in shown and "0.45" in shown and "KGLM (published, other data)" in shown
-    assert "Pre|trained: not comparable." in shown and "1,234 words" in shown
+    assert "Pre|trained (not comparable): open vocabulary." in shown and "1,234 words" in shown
     page = command("table", "perplexity", *results, "--markdown", "--no-published").stdout
     lines = [line for line in page.splitlines() if line.startswith("|")]
     assert len(lines) == 6 and "published" not in page
     assert "Pre\\|trained" in page and {line.replace("\\|", "").count("|") for line in lines} == {7}
+
+
+def test_models_that_would_share_a_name(tmp_path: Path, command: Command) -> None:
+    both = [result(tmp_path / f"{k}.json", "kglm", 90.0, run=f"run{k}", method="beam") for k in (1, 2)]
+    topic = result(tmp_path / "t.json", "kglm", 50.0, facts="topic")
+    rows = json.loads(command("table", "perplexity", *both, topic, "--json").stdout)["rows"]
+    names = ["KGLM, beam 1 (a bound), run1", "KGLM, beam 1 (a bound), run2", "NKLM (topic given)"]
+    assert [row["model"] for row in rows[:3]] == names
 
 
 def test_as_bars(results: list[str], command: Command, tmp_path: Path) -> None:

@@ -7,8 +7,11 @@ import math
 
 import pytest
 import torch
+from torch import Tensor
 
+from kglm.model.annotation import EncodedDocument
 from kglm.model.chunk import Piece, whole
+from kglm.model.encoder import detach_state
 from kglm.model.entity_nlm import EntityNlm, EntityNlmProposal
 from kglm.model.latent import LatentConfig
 from kglm.text.document import Document
@@ -65,6 +68,24 @@ def test_chunks_do_not_matter(toy: Toy, model: EntityNlm, length: int) -> None:
     assert total == pytest.approx(sum(log_joint(toy, model, *case) for case in (CASES[2], CASES[3])), rel=1e-9)
 
 
+def test_what_one_row_learns_does_not_depend_on_its_neighbours(toy: Toy) -> None:
+    """Entities that a neighbour has and the row has not yet are no entities of the row."""
+    row, neighbour = (toy.encoder.encode(document(*CASES[k])) for k in (3, 2))
+
+    def gradient(*rows: EncodedDocument) -> Tensor:
+        model = made(toy)
+        state, total_H = None, torch.zeros_like(model.new_H)
+        for start in (0, 2, 4):
+            scores = model.score(toy.builder.build([Piece(each, start, start + 2) for each in rows]), state)
+            total_H += torch.autograd.grad(scores.total_BT[0].sum(), model.new_H)[0]
+            state = detach_state(scores.state)
+            with torch.no_grad():
+                model.new_H.add_(total_H)  # weights change between chunks
+        return total_H
+
+    assert torch.allclose(gradient(row), gradient(row, neighbour), rtol=1e-9)
+
+
 def test_all_texts_and_annotations_sum_to_one(toy: Toy, model: EntityNlm) -> None:
     words = toy.vocabulary.words
     total = sum(
@@ -80,9 +101,16 @@ def test_a_proposal_reads_the_word_it_labels(toy: Toy) -> None:
     texts = [["Mario", "is"], ["Mario", "Boy"]]
     one, other = (score(toy, proposal, document(words, [(1, 1, "Q2")]))[0] for words in texts)
     assert one != other
-    total = sum(math.exp(score(toy, proposal, document(["Mario"], spans))[0]) for spans in all_spans(1)[:2])
-    assert total < 1, "the mention may be longer than the text"
+    nobody, short, *longer = (score(toy, proposal, document(["Mario"], spans))[0] for spans in all_spans(1)[:2])
+    lengths = proposal.length_log_probs(*_first(toy, proposal, "Mario"))[0].exp().detach()
+    assert not longer and math.exp(nobody) + math.exp(short) / float(lengths[0]) == pytest.approx(1)
     assert not proposal.word_HH.requires_grad and not proposal.word_bias_V.requires_grad
+
+
+def _first(toy: Toy, model: EntityNlm, word: str) -> tuple[Tensor, Tensor]:
+    """h with which the first word of a text is labelled, and the vector of an entity that begins there."""
+    h_H = model.encoder(torch.tensor([toy.vocabulary.encode([word])])).h_BTD[0]
+    return h_H, model.new_vector[None]
 
 
 def test_every_parameter_learns(toy: Toy) -> None:

@@ -26,9 +26,11 @@ sys.path.insert(0, {tests!r})
 from trainers import trainer
 from kglm.train.world import joined
 with joined("cpu") as world:
-    for name, stop_after in (("whole", None), ("parts", 5), ("parts", None), ("begun", 5), ("begun", 7)):
-        home = Path(sys.argv[1])
-        made = trainer(home / name, world=world, store=home / f"{{world.rank}} {{name}}")
+    jobs = [("whole", None), ("parts", 5), ("parts", None), ("begun", 5), ("begun", 7)]
+    jobs += [("tracker", 3), ("tracker", None), ("tracker_proposal", None)]
+    for name, stop_after in jobs:
+        home, model = Path(sys.argv[1]), name if name.startswith("tracker") else "model"
+        made = trainer(home / name, model=model, world=world, store=home / f"{{world.rank}} {{name}}")
         made.resume()
         made.fit(stop_after=stop_after)
 """
@@ -62,6 +64,13 @@ def test_two_processes_train_what_one_trains_and_can_be_stopped(trained: Path) -
     """With dropout, AR and TAR, documents of different lengths, rows that fall away; then stopped and resumed."""
     close(trained / "one" / "run", trained / "two" / "whole" / "run")
     close(trained / "two" / "whole" / "run", trained / "two" / "parts" / "run")
+
+
+@pytest.mark.parametrize("model", ["tracker", "tracker_proposal"])
+def test_so_they_do_where_more_is_carried(trained: Path, tmp_path: Path, model: str) -> None:
+    """Vectors of entities, which each row has as many of as it has mentioned."""
+    trainer(tmp_path, model=model).fit()
+    close(tmp_path / "run", trained / "two" / model / "run")
 
 
 def test_one_process_goes_on_with_what_two_began(trained: Path, tmp_path: Path) -> None:

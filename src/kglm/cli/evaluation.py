@@ -99,6 +99,10 @@ def evaluate(
     adaptation = Adaptation(cache=cache, theta=theta, window=window, rate=dynamic, decay=decay)
     report: Report
     if (model := open_pretrained(run)) is not None:
+        if adaptation or proposal or kg or aggregate != "document" or weights or method != "particle":
+            raise ConfigError(
+                "a pretrained model is scored as it is", remedy="give --data, and nothing of estimates or adaptation"
+            )
         report = evaluate_pretrained(model, documents)
     else:
         task = Task(Path(run), method, config, proposal, kg, adaptation)  # type: ignore[arg-type]

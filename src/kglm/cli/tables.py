@@ -38,8 +38,18 @@ def tables() -> None:
 @app.command()
 def perplexity(
     results: Annotated[
-        list[Path], typer.Argument(metavar="RESULT.json…", help="What `kglm evaluate … --to` has written.")
-    ],
+        list[Path] | None, typer.Argument(metavar="[RESULT.json…]", help="What `kglm evaluate … --to` has written.")
+    ] = None,
+    run: Annotated[
+        list[str] | None, typer.Option("--run", metavar="RUN", help="Score this run now; may be given again.")
+    ] = None,
+    data: Annotated[list[Path] | None, typer.Option("--data", metavar="DOCS", help="What runs are scored on.")] = None,
+    proposal: Annotated[
+        list[Path] | None, typer.Option("--proposal", metavar="RUN", help="Of EntityNLM, or for importance.")
+    ] = None,
+    method: Annotated[str, typer.Option("--method", help="As of evaluate.")] = "particle",
+    samples: Annotated[int, typer.Option("--samples", help="As of evaluate.")] = 100,
+    workers: Annotated[int, typer.Option("--workers", help="Processes.")] = 1,
     published: Published = True,
     chart: Chart = None,
     markdown: Markdown = False,
@@ -47,10 +57,17 @@ def perplexity(
 ) -> None:
     """Perplexity of several models on the same words, beside the published numbers."""
     from kglm.evaluate.published import perplexity_rows
-    from kglm.evaluate.rows import perplexity_table, read_result
+    from kglm.evaluate.rows import perplexity_table, read_result, score_runs
     from kglm.plots import Series, bar_chart
 
-    rows = perplexity_table([(path, read_result(path)) for path in results])
+    found = [(path, read_result(path)) for path in results or ()]
+    if run:
+        if not data:
+            raise ConfigError("--run without --data", remedy="give the documents to score: --data DOCS")
+        found += score_runs(run, data, proposal or (), method, samples, workers=workers)
+    if not found:
+        raise ConfigError("nothing to show", remedy="give results of evaluate --to, or --run RUN --data DOCS")
+    rows = perplexity_table(found)
     if chart is not None:
         shown = [row for row in rows if row["upp"] is not None]
         series = [
@@ -74,10 +91,11 @@ def perplexity(
         for row in rows
     ]
     lines += [(f"{row['model']} {PUBLISHED}", f"{row['ppl']}", f"{row['upp']}", "", "", "") for row in theirs]
-    title = f"{rows[0]['documents']} documents, {rows[0]['tokens']:,} words; in brackets 95 % over documents"
+    closed = next((row for row in rows if not row["note"]), rows[0])
+    title = f"{closed['documents']} documents, {closed['tokens']:,} words; in brackets 95 % over documents"
     _show(title, columns, lines, markdown)
     for note in {row["note"]: row["model"] for row in rows if row["note"]}.items():
-        say(f"{note[1]}: {note[0]}.")
+        say(f"\n{note[1]}: {note[0]}.")
 
 
 @app.command()
@@ -97,12 +115,11 @@ def corpus(
     from kglm.text.vocabulary import Vocabulary
 
     found: dict[str, dict[str, Any]] = {}
-    for path in files:
+    short = {path: f"{path.resolve().parent.name}/{path.name.partition('.')[0]}" for path in files}
+    for path, name in short.items():
         words = len(Vocabulary.count(read_documents(path), min_count=min_count))
-        found[f"{path.resolve().parent.name}/{path.name.partition('.')[0]}"] = {
-            **asdict(corpus_statistics(read_documents(path))),
-            "vocabulary": words,
-        }
+        counts = {**asdict(corpus_statistics(read_documents(path))), "vocabulary": words}
+        found[name if list(short.values()).count(name) == 1 else str(path)] = counts
     if chart is not None:
         series = [Series(name, (), [count["sources"][source] for source in SOURCES]) for name, count in found.items()]
         _write(chart, bar_chart("Mentions by source", "mentions", SOURCES, series))

@@ -5,13 +5,15 @@ is like the one that they came after,
 
     p(x_t) = (1 − λ) p_lm(x_t) + λ Σ_{i < t, x_i = x_t} α_i,    α_i ∝ exp(θ h_t · h_i) over the last `window` words
 
+with λ = 0 at the first word, before which there is none.
+
 Words are told apart as they are written, so that an unknown word that was read before can be said; what the model
 itself gives it is still the probability of all unknown words.
 
 Dynamic evaluation (Krause et al., 2018): after each few words that were scored, the weights take a step of gradient
 descent on them, and are drawn back to where training left them,
 
-    w ← w − η ∇ loss + δ (w_trained − w)
+    w ← w − η ∇ loss,    then    w ← w + δ (w_trained − w)
 
 Both begin anew with every document.
 """
@@ -19,6 +21,7 @@ Both begin anew with every document.
 from __future__ import annotations
 
 import copy
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,7 +58,13 @@ class Adaptation:
     def __post_init__(self) -> None:
         if not 0 <= self.cache < 1:
             raise ConfigError(f"a share of {self.cache} from the cache", remedy="give at least 0 and below 1")
-        if self.rate < 0 or not 0 <= self.decay <= 1 or self.theta < 0 or self.window < 1 or self.every < 1:
+        if not (
+            0 <= self.rate < math.inf
+            and 0 <= self.theta < math.inf
+            and 0 <= self.decay <= 1
+            and self.window >= 1
+            and self.every >= 1
+        ):
             raise ConfigError(f"{self}", remedy="give rate and theta ≥ 0, decay of 0 to 1, window and every ≥ 1")
 
     def __bool__(self) -> bool:

@@ -23,6 +23,7 @@ from kglm.infer.reading import Annotation, Span, read
 from kglm.kg.graph import KnowledgeGraph
 from kglm.model.annotation import Type
 from kglm.model.awd_lstm import AwdLstm
+from kglm.model.kglm import Kglm
 from kglm.progress import progress
 from kglm.text.document import START
 from kglm.train.run import Run
@@ -76,7 +77,13 @@ class Row:
 
 def modes_of(run: Run) -> tuple[Mode, ...]:
     """How a model can be asked."""
-    return ("plain",) if isinstance(run.model, AwdLstm) else ("oracle", "linked", "shortlist")
+    if isinstance(run.model, AwdLstm):
+        return ("plain",)
+    if not isinstance(run.model, Kglm):
+        raise ConfigError(
+            f"a run of {run.settings.model} completes nothing", place=run.home, remedy="give a kglm or awd-lstm run"
+        )
+    return ("oracle", "linked", "shortlist")
 
 
 def wanted_modes(name: str, run: Run, modes: Sequence[str]) -> list[Mode]:

@@ -14,7 +14,7 @@ import math
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -33,7 +33,7 @@ from kglm.model.awd_lstm import AwdLstm
 from kglm.model.chunk import Piece
 from kglm.model.entity_nlm import EntityNlm, EntityNlmProposal
 from kglm.model.kglm import Kglm
-from kglm.model.parts import ChunkModel
+from kglm.model.parts import ChunkModel, LatentModel
 from kglm.model.proposal import Proposal
 from kglm.parallel import ordered_map
 from kglm.progress import progress
@@ -85,6 +85,10 @@ class Perplexity:
         if isinstance(run.model, EntityNlm) and how in ("beam", "exact"):
             raise ConfigError(
                 f"{how} is not there for EntityNLM", place=run.home, remedy="use particle, importance or annotated"
+            )
+        if isinstance(run.model, EntityNlm) and (config.temperature != 1 or not config.peek):
+            raise ConfigError(
+                "EntityNLM's proposal is drawn from as it is", place=run.home, remedy="leave temperature and peek out"
             )
         searches = isinstance(run.model, Kglm) and how in ("particle", "beam")  # the others ask for no candidates
         self._names = NameIndex.for_graph(run.graph) if searches else None
@@ -149,11 +153,12 @@ class Perplexity:
         started = time.perf_counter()
         words_N = np.array(self.run.vocabulary.encode(document.tokens), np.int64)
         log_p_T, cache_T = adaptive_log_probs(model, words_N, document.tokens, self.adaptation)
-        unknown_T, share = words_N[1:] == UNKNOWN_INDEX, self.adaptation.cache
+        unknown_T, share_T = words_N[1:] == UNKNOWN_INDEX, np.full(len(log_p_T), self.adaptation.cache)
+        share_T[:1] = 0.0  # nothing was read before
         penalty = math.log(max(self.run.vocabulary.unknown_types, 1))
         with np.errstate(divide="ignore"):
-            log_cache_T = np.log(cache_T * share)
-        both = (np.logaddexp(log_p_T + math.log1p(-share) - unknown_T * cost, log_cache_T) for cost in (0.0, penalty))
+            log_cache_T = np.log(cache_T * share_T)
+        both = (np.logaddexp(log_p_T + np.log1p(-share_T) - unknown_T * cost, log_cache_T) for cost in (0.0, penalty))
         return known(document.title, *both, unknown=int(unknown_T.sum()), started=started)
 
     def _joint(self, document: Document) -> tuple[Estimate, int]:
@@ -288,6 +293,12 @@ def evaluate(task: Task, documents: Sequence[Document], *, workers: int = 1) -> 
         "parameters": sum(parameter.numel() for parameter in run.model.parameters()),
         "vocabulary": digest(run.vocabulary.words),
         "unknown_types": run.vocabulary.unknown_types,
+        "facts": run.settings.latent.facts if isinstance(run.model, LatentModel) else None,
+        "batching": run.settings.train.batching,
+        "proposal": None if task.proposal is None else task.proposal.resolve().name,
+        "temperature": task.config.temperature,
+        "peek": task.config.peek,
+        "adaptation": asdict(task.adaptation) if task.adaptation else None,
         "data": data_digest(documents),
     }
     with progress("scoring", sum(len(document.tokens) for document in documents), "tokens") as advance:

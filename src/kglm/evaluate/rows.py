@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,11 @@ from typing import Any
 import msgspec
 
 from kglm.errors import DataError
+from kglm.evaluate.perplexity import Task, evaluate
+from kglm.evaluate.pretrained import evaluate_pretrained, open_pretrained
 from kglm.files import reading
+from kglm.infer.marginal import MarginalConfig
+from kglm.train.run import Run, read_for_training
 
 REMEDY = "write one with: kglm evaluate … --to RESULT.json"
 NAMES = {
@@ -32,6 +37,27 @@ def read_result(path: Path) -> dict[str, Any]:
     return found
 
 
+def score_runs(
+    runs: Sequence[str], data: Sequence[Path], proposals: Sequence[Path], method: str, samples: int, *, workers: int = 1
+) -> list[tuple[Path, dict[str, Any]]]:
+    """Results of runs, each with the proposal that is made for it, if it needs one."""
+    documents, opened = read_for_training(data), {path: Run.open(path).settings for path in proposals}
+    found = []
+    for name in runs:
+        if (pretrained := open_pretrained(name)) is not None:
+            found.append((Path(name), evaluate_pretrained(pretrained, documents).to_json()))
+            continue
+        settings = Run.open(Path(name), weights=False).settings
+        wanted = f"{settings.model}-proposal" if settings.model == "entity-nlm" else "proposal"
+        fits = (
+            path for path, its in opened.items() if (its.model, its.latent.facts) == (wanted, settings.latent.facts)
+        )
+        proposal = next(fits, None) if method == "importance" or settings.model == "entity-nlm" else None
+        task = Task(Path(name), method, MarginalConfig(samples=samples), proposal)  # type: ignore[arg-type]
+        found.append((Path(name), evaluate(task, documents, workers=workers).to_json()))
+    return found
+
+
 def perplexity_table(results: Sequence[tuple[Path, dict[str, Any]]]) -> list[dict[str, Any]]:
     """Rows of results, with each UPP against that of the plain language model among them.
 
@@ -43,13 +69,15 @@ def perplexity_table(results: Sequence[tuple[Path, dict[str, Any]]]) -> list[dic
             raise DataError(f"is of other documents than {first_path}", place=path, remedy="evaluate both on the same")
         if result.get("vocabulary") not in (None, first.get("vocabulary")):
             raise DataError(f"has other words than {first_path}", place=path, remedy="train both on the same texts")
+    labels = Counter(label(result) for _, result in results)
     plain = next((result["upp"] for _, result in results if result["model"] == "awd-lstm"), None)
     rows = []
     for _, result in results:
         keys = ("ppl", "upp", "ppl_interval", "upp_interval", "upp_mention", "upp_other", "documents", "tokens", "note")
         row = {key: result.get(key) for key in keys}
         ratio = result["upp"] / plain if plain and result.get("upp") else None
-        rows.append({"model": label(result), **row, "upp_ratio": ratio, "published": False})
+        name = label(result) if labels[label(result)] == 1 else f"{label(result)}, {result.get('run')}"
+        rows.append({"model": name, **row, "upp_ratio": ratio, "published": False})
     return rows
 
 
@@ -57,6 +85,8 @@ def label(result: dict[str, Any]) -> str:
     """A model's name, and how its p(x) was found."""
     model, _, more = result["model"].partition(" + ")
     name = NAMES.get(model, model) + (f" + {more}" if more else "")
+    name = "NKLM (topic given)" if result.get("facts") == "topic" else name
+    name = f"{name} (not comparable)" if result.get("note") else name
     how = {"particle": f", particle {result.get('samples')}", "importance": f", importance {result.get('samples')}"}
     how |= {"beam": f", beam {result.get('samples')} (a bound)", "annotated": ", annotated (a bound)"}
     return f"{name}{how.get(result.get('method', ''), '')}"

@@ -121,7 +121,9 @@ class Live:
     def __init__(self, run: Run, base: Live | None = None) -> None:
         """`base`: the model before edits, if this one has some; the two share the index of names."""
         if not isinstance(run.model, Kglm):
-            raise ConfigError(f"is a {run.settings.model}", place=run.home, remedy="give a run of: kglm train kglm")
+            raise ConfigError(
+                f"is a run of {run.settings.model}", place=run.home, remedy="give a run of: kglm train kglm"
+            )
         self.run = run
         self._base = base
         self.model: Kglm = run.model

@@ -139,7 +139,7 @@ class _Others:
     def score(self, t: int, type_KC: Floats, prior_KJ: Floats, penalty: float) -> Floats:
         """A guess of log p(start of someone else, x_t): what of the starts the candidates leave (K × 1)."""
         log_start_K = _log_start(type_KC)
-        left_K = np.maximum(1 - np.exp(prior_KJ[:, FIRST:] - log_start_K[:, None]).sum(1), 1e-6)
+        left_K = np.maximum(1 - _share(prior_KJ[:, FIRST:], log_start_K[:, None]).sum(1), 1e-6)
         words = self._scene.words
         plain = words.plain_T[t] - penalty * words.unknown_T[t]
         worth = 0.0 if words.unknown_T[t] else self._log_worth
@@ -147,7 +147,7 @@ class _Others:
 
     def density(self, type_KC: Floats, log_p_K: Floats) -> Floats:
         """p(start of e) / p(start) of starts with these log-probabilities."""
-        return np.asarray(np.exp(log_p_K - _log_start(type_KC)))
+        return _share(log_p_K, _log_start(type_KC))
 
     def draw(self, t: int, histories: Histories, type_KC: Floats) -> Ints:
         """An entity for each of these histories."""
@@ -179,6 +179,11 @@ class _Others:
         local = {node: FIRST + column for column, node in enumerate(nodes)}
         local_K = np.array([q_KJ[k, local[node]] if node in local else 0.0 for k, node in enumerate(found.tolist())])
         return prior_K + log_word_K, local_K + q_KJ[:, -1] * self.density(type_KC, prior_K), hope_K
+
+
+def _share(log_part: Floats, log_whole: Floats) -> Floats:
+    """part / whole; of nothing, nothing."""
+    return np.asarray(np.exp(log_part - np.where(np.isfinite(log_whole), log_whole, 0.0)))
 
 
 def _log_start(type_KC: Floats) -> Floats:

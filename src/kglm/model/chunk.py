@@ -55,6 +55,8 @@ class Chunk:
     """False for padding."""
     reset_B: Tensor
     """Whether the row starts a document."""
+    known_B: Tensor
+    """Entities of the document whose mentions lie before the chunk, but for its last word, which is the first input."""
     type_BT: Tensor
     feature_BT: Tensor
     related_BT: Tensor
@@ -192,6 +194,7 @@ class ChunkBuilder:
             targets_BT=torch.from_numpy(grid["targets"]),
             real_BT=torch.from_numpy(real),
             reset_B=torch.tensor([piece.start == 0 for piece in pieces]),
+            known_B=torch.tensor([_known(piece) for piece in pieces]),
             type_BT=torch.from_numpy(grid["type"]),
             feature_BT=torch.from_numpy(grid["feature"]),
             related_BT=torch.from_numpy(related),
@@ -361,6 +364,12 @@ class _Past:
             self._last[column] = target
         self._read, self._target = until, start.target
         return self._last[: start.known]
+
+
+def _known(piece: Piece) -> int:
+    if piece.document is None:
+        return 0
+    return 1 + int(piece.document.column_T[: max(piece.start - 1, 0)].max(initial=-1))
 
 
 def _longs(values: Sequence[int]) -> Tensor:

@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 from kglm.kg.graph import KnowledgeGraph
+from kglm.kg.literals import is_literal
 from kglm.kg.vectors import GraphVectors
-from kglm.model.annotation import frequency_bucket
+from kglm.model.annotation import Facts, frequency_bucket
 from kglm.text.document import Document
 from kglm.text.vocabulary import PADDING_INDEX, Vocabulary
 
@@ -96,10 +97,11 @@ def relation_words(graph: KnowledgeGraph, vocabulary: Vocabulary, words_of: Call
     return torch.tensor([row + [PADDING_INDEX] * (width - len(row)) for row in rows])
 
 
-def count_introductions(documents: Iterable[Document], graph: KnowledgeGraph) -> dict[int, int]:
-    """In how many documents each entity is called new."""
+def count_introductions(documents: Iterable[Document], graph: KnowledgeGraph, facts: Facts = "all") -> dict[int, int]:
+    """In how many documents each entity is new: as the annotation says, or wherever nothing else leads to it."""
     counts: Counter[int] = Counter()
     for document in documents:
-        found = {graph.find(mention.id) for mention in document.mentions if mention.is_new}
+        ids = {mention.id for mention in document.mentions if mention.is_new or facts == "none"}
+        found = {graph.find(id) for id in ids if not is_literal(id)}
         counts.update(node for node in found if node is not None)
     return dict(counts)

@@ -40,7 +40,8 @@ from kglm.model.softmax import linear_log_prob
 from kglm.text.vocabulary import UNKNOWN_INDEX
 
 LONGEST = 25
-"""Words of a mention, at most; a longer one counts as one of these."""
+"""Words of a mention, at most. A longer one counts as one of these, which is no event of the model: it is counted among
+what is not explained."""
 NOBODY, NEW = 0, 1
 """The first versions in the table: of nobody (zero), and of an entity that is new. Then those carried over."""
 Ints = npt.NDArray[np.int64]
@@ -123,7 +124,7 @@ class EntityNlm(ChunkModel):
             torch.zeros_like(entity_F).view(shape),
             word_F.view(shape),
             unknown_F.view(shape),
-            torch.zeros((), dtype=torch.int64),
+            (chunk.start_length_M > self.length_head.out_features).sum(),
             self.encoder.regularisation(output, chunk.real_BT),
             (*output.state, LayerState(last_BKH.flatten(1), last_BKH.new_zeros(len(last_BKH), 0))),
         )
@@ -216,10 +217,8 @@ def _versions(chunk: Chunk, carried: int) -> _Versions:
     candidates: list[list[tuple[int, int]]] = []
     starts = dict(zip(chunk.start_position_M.tolist(), chunk.start_known_M.tolist(), strict=True))
     new, nobody = (0, NEW), (0, NOBODY)
-    for row, reset in enumerate(chunk.reset_B.tolist()):
-        version: dict[int, tuple[int, int]] = {}
-        if not reset:
-            version = {column: (0, 2 + row * carried + column) for column in range(carried)}
+    for row, seen in enumerate(chunk.known_B.tolist()):
+        version = {column: (0, 2 + row * carried + column) for column in range(seen)}
         for t in range(width):
             position, current, column = row * width + t, current_BT[row][t], column_BT[row][t]
             if spoke_BT[row][t]:

@@ -361,7 +361,7 @@ class Latent(nn.Module):
         h_p_MD, h_r_MD = h_p_FD[at_M], h_r_FD[at_M]
         reached_M, parent_M = self.ways(h_x_FH[at_M], h_p_MD, h_r_MD, chunk, tables)
         is_new_M = chunk.start_type_M == Type.NEW
-        both = self.config.marginal == "entity"
+        both = self.config.marginal == "entity" and self.config.facts != "topic"
         new_M = self.new_log_prob(h_p_MD + h_r_MD, chunk, torch.ones_like(is_new_M) if both else is_new_M, tables)
         if both:
             # what the annotation calls a mention does not matter, only its entity: its type is "new or related"

@@ -119,6 +119,8 @@ class StreamPlan:
             raise ConfigError(f"{rows} rows of {length} targets", remedy="give at least one of each")
         words_N = np.concatenate([np.zeros(0, np.int64), *(document.words_N for document in documents)])
         size = max(len(words_N) - 1, 0) // rows  # what is left over is not read
+        if not size:
+            raise ConfigError(f"a stream of {len(words_N)} words in {rows} rows", remedy="set fewer train.rows")
         self._rows = [
             EncodedDocument.plain(f"row {row}", words_N[row * size : (row + 1) * size + 1], []) for row in range(rows)
         ]

@@ -120,7 +120,7 @@ class Run:
         One that starts from another run has its words and weights instead.
         """
         vocabulary = start.vocabulary if start else Vocabulary.count(documents, min_count=settings.data.min_count)
-        run = cls(home, settings, vocabulary, graph, count_introductions(documents, graph))
+        run = cls(home, settings, vocabulary, graph, count_introductions(documents, graph, settings.latent.facts))
         weights = run.weights_of(start) if start else None
         home.mkdir(parents=True, exist_ok=True)
         (home / START).unlink(missing_ok=True)

@@ -24,6 +24,8 @@ Model = Literal["kglm", "proposal", "entity-copynet", "entity-nlm", "entity-nlm-
 MODELS: tuple[Model, ...] = get_args(Model)
 WITHOUT_FACTS = ("entity-copynet", "entity-nlm", "entity-nlm-proposal")
 """Models for which every mention is new, wherever it comes from."""
+WITHOUT_LATENT = ("awd-lstm", "entity-nlm", "entity-nlm-proposal")
+"""Models that the settings [latent] say nothing of."""
 TUNABLE = (
     "learning_rate",
     "clip",
@@ -74,6 +76,10 @@ class RunConfig:
             raise ConfigError(
                 f"{self.model} with latent.facts = {self.latent.facts}", remedy="leave that out, or set none"
             )
+        if self.latent.facts == "topic" and self.data.parent_window is not None:
+            raise ConfigError(
+                "latent.facts = topic with data.parent_window", remedy="leave the window out: a topic stays"
+            )
         if self.train.batching == "stream" and self.model != "awd-lstm":
             raise ConfigError(f"{self.model} with train.batching = stream", remedy="only awd-lstm reads a stream")
         if self.model.startswith("entity-nlm") and self.data.mention_types != "continue":
@@ -93,6 +99,8 @@ def load_config(
         raise ConfigError(f"there is no model {model!r}", remedy=f"use one of {', '.join(MODELS)}")
     if preset is not None and preset not in PRESETS:
         raise ConfigError(f"there is no preset {preset!r}", remedy=f"use one of {', '.join(PRESETS)}")
+    if preset is not None and model in WITHOUT_LATENT:
+        raise ConfigError(f"{model} has no latent variables of the preset {preset!r}", remedy="leave --preset out")
     values: dict[str, Any] = {}
     place: Path | None = None
     if name is not None:

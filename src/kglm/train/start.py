@@ -121,7 +121,7 @@ def _tell_losses(documents: Sequence[EncodedDocument]) -> None:
     starts = sum(len(document.starts) for document in documents)
     meanings = {
         "unknown_entity": "are of entities that the graph does not hold: they count as plain words",
-        "new_literal": "are of dates or quantities that are called new: they count as plain words",
+        "new_literal": "are of dates or quantities that no fact leads to: they count as plain words",
         "unexplained": "list no fact that the graph holds: type and word are trained, the entity is not",
     }
     for name, meaning in meanings.items():
