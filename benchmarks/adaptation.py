@@ -18,16 +18,17 @@ import torch
 
 from kglm.evaluate.adaptive import Adaptation
 from kglm.evaluate.perplexity import Task, evaluate
+from kglm.infer.cache import Cache
 from kglm.infer.marginal import MarginalConfig
 from kglm.train.run import read_for_training
 
-CACHES = [Adaptation(cache=share, theta=theta) for share, theta in product((0.1, 0.2, 0.3), (0.3, 1.0, 2.0, 4.0))]
+CACHES = [Adaptation(Cache(share, theta)) for share, theta in product((0.1, 0.2, 0.3), (0.3, 1.0, 2.0, 4.0))]
 DYNAMICS = [Adaptation(rate=rate) for rate in (0.3, 1.0, 3.0)]
 
 
 def options(how: Adaptation) -> str:
     """As they are typed."""
-    words = f"--cache {how.cache} --cache-theta {how.theta}" if how.cache else ""
+    words = f"--cache {how.cache.share} --cache-theta {how.cache.theta}" if how.cache else ""
     words += f" --dynamic {how.rate} --dynamic-decay {how.decay}" if how.rate else ""
     return words.strip()
 
@@ -51,7 +52,7 @@ def main() -> None:
 
     upp(Adaptation())
     cache, dynamic = (min(ways, key=upp) for ways in (CACHES, DYNAMICS))
-    both = Adaptation(cache=cache.cache, theta=cache.theta, rate=dynamic.rate, decay=dynamic.decay)
+    both = Adaptation(cache.cache, rate=dynamic.rate, decay=dynamic.decay)
     upp(both)
     result = {"cache": options(cache), "dynamic": options(dynamic), "both": options(both), "tried": found}
     if asked.json:

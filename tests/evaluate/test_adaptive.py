@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import torch
 
 from kglm.errors import ConfigError
 from kglm.evaluate.adaptive import Adaptation, adaptive_log_probs
+from kglm.infer.cache import Cache
 from kglm.model.awd_lstm import AwdLstm
 from kglm.model.encoder import EncoderConfig
 
@@ -47,7 +49,7 @@ def test_without_adaptation_it_is_the_model(model: AwdLstm) -> None:
 
 @pytest.mark.parametrize("window", [2, 100])
 def test_the_cache_by_hand(model: AwdLstm, window: int) -> None:
-    how = Adaptation(cache=0.2, theta=0.7, window=window)
+    how = Adaptation(Cache(0.2, 0.7, window))
     log_p, cache = adaptive_log_probs(model, WORDS, SURFACE, how)
     np.testing.assert_allclose(log_p, plain(model), rtol=1e-9)
     h = states(model)
@@ -65,7 +67,7 @@ def test_all_words_share_one(model: AwdLstm) -> None:
     for word in dict.fromkeys(SURFACE[1:]):
         for t in range(8):
             surface = [*SURFACE[: t + 1], word]
-            total[t] += adaptive_log_probs(model, WORDS[: t + 2], surface, Adaptation(cache=0.5))[1][-1]
+            total[t] += adaptive_log_probs(model, WORDS[: t + 2], surface, Adaptation(Cache(0.5)))[1][-1]
     np.testing.assert_allclose(total, [0, *[1] * 7], atol=1e-9)
 
 
@@ -98,7 +100,28 @@ def test_it_learns_within_a_document_and_forgets_it(model: AwdLstm) -> None:
     assert all(torch.equal(before[name], tensor) for name, tensor in model.state_dict().items())
 
 
-@pytest.mark.parametrize("setting", [{"cache": 1.0}, {"cache": -0.1}, {"rate": -1.0}, {"window": 0}, {"decay": 2.0}])
-def test_settings_that_make_no_sense(setting: dict[str, float]) -> None:
+@pytest.mark.parametrize("setting", [{"rate": -1.0}, {"rate": math.nan}, {"decay": 2.0}, {"every": 0}])
+def test_steps_that_make_no_sense(setting: dict[str, float]) -> None:
     with pytest.raises(ConfigError):
         Adaptation(**setting)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("setting", [{"share": 1.0}, {"share": -0.1}, {"window": 0}, {"theta": math.nan}])
+def test_caches_that_make_no_sense(setting: dict[str, float]) -> None:
+    with pytest.raises(ConfigError):
+        Cache(**setting)  # type: ignore[arg-type]
+
+
+def test_the_mixture_sums_to_one_at_every_word(model: AwdLstm) -> None:
+    """Over the vocabulary, and the written words that the cache may say."""
+    cache = Cache(0.3)
+    for t in range(4):
+        total = 0.0
+        words = {word: number for word, number in zip(SURFACE, WORDS.tolist(), strict=True) if number != 1}
+        for number in range(VOCABULARY):
+            word = next((word for word, n in words.items() if n == number), f"word {number}")
+            log_p, again = adaptive_log_probs(
+                model, np.array([*WORDS[: t + 1], number]), [*SURFACE[: t + 1], word], Adaptation(cache)
+            )
+            total += float(np.exp(cache.mixed(log_p, again, np.zeros(t + 1, np.bool_), 0.0)[-1]))
+        assert total == pytest.approx(1), "in the first four there is no unknown word to say again"

@@ -16,6 +16,7 @@ from kglm.bundled import DOCUMENTS, ENTITIES, FACTS, RELATIONS
 from kglm.errors import ConfigError, DataError
 from kglm.evaluate.adaptive import Adaptation
 from kglm.evaluate.perplexity import Report, Scored, Task, corpus_protocol, evaluate, interval, judge, perplexity
+from kglm.infer.cache import Cache
 from kglm.infer.marginal import Estimate, MarginalConfig
 from kglm.kg.imports import import_graph
 from kglm.kg.transe import TransEConfig, embed_graph
@@ -98,16 +99,25 @@ def test_the_table_scores_runs_itself(runs: Path, command: Command) -> None:
     assert "nothing to show" in command("table", "perplexity").stderr
 
 
-def test_adaptation_changes_the_words_of_a_plain_model_only(runs: Path) -> None:
+def test_adaptation_changes_the_words_of_a_plain_model(runs: Path) -> None:
     still, cached, dynamic = (
         evaluate(replace(task(runs, "exact", "awd-lstm"), adaptation=how), documents()).to_json()
-        for how in (Adaptation(), Adaptation(cache=0.1), Adaptation(rate=0.1))
+        for how in (Adaptation(), Adaptation(Cache(0.1)), Adaptation(rate=0.1))
     )
     assert (cached["model"], dynamic["model"]) == ("awd-lstm + cache", "awd-lstm + dynamic evaluation")
     assert len({still["ppl"], cached["ppl"], dynamic["ppl"]}) == 3
     assert cached["upp"] / cached["ppl"] < still["upp"] / still["ppl"], "the second Zork comes from the cache"
-    with pytest.raises(ConfigError, match="only a plain language model adapts"):
-        judge(replace(task(runs, "particle"), adaptation=Adaptation(cache=0.1)))
+    with pytest.raises(ConfigError, match="only a plain language model learns"):
+        judge(replace(task(runs, "particle"), adaptation=Adaptation(rate=0.1)))
+    with pytest.raises(ConfigError, match="no cache is there"):
+        judge(replace(task(runs, "particle", "entity-nlm"), adaptation=Adaptation(Cache(0.1))))
+
+
+@pytest.mark.parametrize("how", ["particle", "importance", "beam"])
+def test_a_cache_for_what_facts_do_not_say(runs: Path, how: str) -> None:
+    still = evaluate(task(runs, how), documents()).to_json()
+    cached = evaluate(replace(task(runs, how), adaptation=Adaptation(Cache(0.1))), documents()).to_json()
+    assert cached["model"] == "kglm + cache" and cached["upp"] / cached["ppl"] < still["upp"] / still["ppl"]
 
 
 def test_mentions_that_no_fact_explains_are_counted(runs: Path) -> None:

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kglm.errors import ConfigError
 from kglm.infer.beam import beam_search, exact
+from kglm.infer.cache import Cache
 from kglm.infer.scene import AllEntities, Scene
 from kglm.model.latent import LatentConfig
 from kglm.text.document import START, Document
@@ -136,3 +138,22 @@ def test_in_any_world_a_beam_is_at_most_exact(
         np.testing.assert_allclose(beam_search(scene(toy, words), 10**6), truth, rtol=1e-9)
         if len(words) <= 2:
             assert truth[-1] == pytest.approx(brute_force(toy, words)[0.0], rel=1e-9)
+
+
+def test_words_of_nobody_may_come_from_a_cache(tmp_path: Path) -> None:
+    """Against the sum over every annotation, the plain words said by hand; unknown words too."""
+    toy, words, cache = make_toy(tmp_path), ["is", "Zork", "is", "Zork"], Cache(0.4, 0.5)
+    cached = Scene(toy, toy.model, Document("t", [START, *words]), AllEntities(len(toy.graph)), cache)
+    plain = scene(toy, words)
+    with torch.no_grad():
+        h_TH = toy.model.encoder(torch.tensor([toy.vocabulary.encode([START, *words[:-1]])])).h_BTD[0]
+        h_TH = h_TH[:, : toy.model.sizes[0]]
+    for penalty in PENALTIES:
+        for t, word in enumerate(words):
+            weight = {i: math.exp(0.5 * float(h_TH[t] @ h_TH[i])) for i in range(t)}
+            again = sum(w for i, w in weight.items() if words[i] == word) / (sum(weight.values()) or 1)
+            share = 0.4 if t else 0.0
+            wanted = (1 - share) * math.exp(plain.words.plain(penalty)[t]) + share * again
+            assert cached.words.plain(penalty)[t] == pytest.approx(math.log(wanted), rel=1e-9)
+        assert exact(cached, penalty=penalty)[-1] > exact(plain, penalty=penalty)[-1]
+        assert beam_search(cached, 10_000, penalty=penalty)[-1] == pytest.approx(exact(cached, penalty=penalty)[-1])

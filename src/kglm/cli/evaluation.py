@@ -52,7 +52,7 @@ def evaluate(
         str, typer.Option("--aggregate", help="document, or corpus: the published protocol as well.")
     ] = "document",
     cache: Annotated[
-        float, typer.Option("--cache", help="awd-lstm: share of the words that a continuous cache says.")
+        float, typer.Option("--cache", help="Share of the (plain) words that a continuous cache says.")
     ] = 0.0,
     theta: Annotated[float, typer.Option("--cache-theta", help="How much more a like state counts.")] = 0.3,
     window: Annotated[int, typer.Option("--cache-window", help="Words that the cache holds.")] = 4000,
@@ -78,6 +78,7 @@ def evaluate(
     from kglm.evaluate.perplexity import evaluate as run_evaluation
     from kglm.evaluate.pretrained import evaluate_pretrained, open_pretrained
     from kglm.files import atomic_file, write_json
+    from kglm.infer.cache import Cache
     from kglm.infer.marginal import MarginalConfig
     from kglm.train.run import read_for_training
 
@@ -96,7 +97,7 @@ def evaluate(
     documents = read_for_training(data)
     if not documents:
         raise ConfigError("no documents", place=data[0], remedy="give a file that has some")
-    adaptation = Adaptation(cache=cache, theta=theta, window=window, rate=dynamic, decay=decay)
+    adaptation = Adaptation(Cache(cache, theta, window), rate=dynamic, decay=decay)
     report: Report
     if (model := open_pretrained(run)) is not None:
         if adaptation or proposal or kg or aggregate != "document" or weights or method != "particle":

@@ -75,8 +75,12 @@ class Perplexity:
         self.config = config if how == "annotated" else replace(config, method=how)
         if isinstance(run.model, Proposal | EntityNlmProposal):
             raise ConfigError("a proposal gives no words a probability", place=run.home, remedy="evaluate a kglm run")
-        if self.adaptation and not isinstance(run.model, AwdLstm):
-            raise ConfigError("only a plain language model adapts", place=run.home, remedy="give an awd-lstm run")
+        if self.adaptation.rate and not isinstance(run.model, AwdLstm):
+            raise ConfigError(
+                "only a plain language model learns as it reads", place=run.home, remedy="leave out --dynamic"
+            )
+        if self.adaptation.cache and (isinstance(run.model, EntityNlm) or how == "annotated"):
+            raise ConfigError("no cache is there for this", place=run.home, remedy="leave out --cache")
         if (how == "importance" and not isinstance(run.model, AwdLstm)) or (
             how == "particle" and isinstance(run.model, EntityNlm)
         ):
@@ -141,9 +145,9 @@ class Perplexity:
         else:
             assert isinstance(model, Kglm)
             if self._names is None:
-                scene = Scene(self.run, model, document, AllEntities(len(self.run.graph)))
+                scene = Scene(self.run, model, document, AllEntities(len(self.run.graph)), self.adaptation.cache)
             else:
-                scene = named_scene(self.run, model, document, self._names)
+                scene = named_scene(self.run, model, document, self._names, self.adaptation.cache)
             proposal = self._proposal if isinstance(self._proposal, Proposal) else None
             estimate = log_marginal(scene, self.config, proposal=proposal)
         return replace(estimate, seconds=time.perf_counter() - started)
@@ -152,13 +156,10 @@ class Perplexity:
         """The words of a plain language model, which may adapt to the document."""
         started = time.perf_counter()
         words_N = np.array(self.run.vocabulary.encode(document.tokens), np.int64)
-        log_p_T, cache_T = adaptive_log_probs(model, words_N, document.tokens, self.adaptation)
-        unknown_T, share_T = words_N[1:] == UNKNOWN_INDEX, np.full(len(log_p_T), self.adaptation.cache)
-        share_T[:1] = 0.0  # nothing was read before
+        log_p_T, again_T = adaptive_log_probs(model, words_N, document.tokens, self.adaptation)
+        unknown_T = words_N[1:] == UNKNOWN_INDEX
         penalty = math.log(max(self.run.vocabulary.unknown_types, 1))
-        with np.errstate(divide="ignore"):
-            log_cache_T = np.log(cache_T * share_T)
-        both = (np.logaddexp(log_p_T + np.log1p(-share_T) - unknown_T * cost, log_cache_T) for cost in (0.0, penalty))
+        both = (self.adaptation.cache.mixed(log_p_T, again_T, unknown_T, cost) for cost in (0.0, penalty))
         return known(document.title, *both, unknown=int(unknown_T.sum()), started=started)
 
     def _joint(self, document: Document) -> tuple[Estimate, int]:
@@ -287,7 +288,8 @@ def _score(item: tuple[Task, Document]) -> Scored:
 def evaluate(task: Task, documents: Sequence[Document], *, workers: int = 1) -> Report:
     """Score documents, on several cores if asked."""
     run = judge(task).run
-    model, scored = run.settings.model, []
+    model: str = run.settings.model
+    scored = []
     about = {
         "run": run.home.name,
         "parameters": sum(parameter.numel() for parameter in run.model.parameters()),
@@ -306,8 +308,9 @@ def evaluate(task: Task, documents: Sequence[Document], *, workers: int = 1) -> 
         for document, each in zip(documents, ordered_map(_score, items, workers=workers), strict=True):
             scored.append(each)
             advance(len(document.tokens))
-    if model == "awd-lstm":  # nothing is latent: there is nothing to estimate
-        return Report(model + task.adaptation.name, "exact", 1, scored, about)
+    plain, model = model == "awd-lstm", model + task.adaptation.name
+    if plain:  # nothing is latent: there is nothing to estimate
+        return Report(model, "exact", 1, scored, about)
     samples = task.config.samples if task.how in ("particle", "importance", "beam") else 1
     return Report(model, task.how, samples, scored, about)
 

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from kglm.annotate.names import NameIndex
+from kglm.infer.cache import NO_CACHE, Cache
 from kglm.infer.scene import AllEntities, Parts, Scene
 from kglm.infer.tables import LatentTables, Text
 from kglm.infer.words import Said, WordTable
@@ -81,9 +82,9 @@ class NamedHere:
         ]
 
 
-def named_scene(parts: Parts, model: Kglm, document: Document, names: NameIndex) -> Scene:
+def named_scene(parts: Parts, model: Kglm, document: Document, names: NameIndex, cache: Cache = NO_CACHE) -> Scene:
     """A text with the candidates of its names."""
-    scene = Scene(parts, model, document, AllEntities(len(parts.graph)))
+    scene = Scene(parts, model, document, AllEntities(len(parts.graph)), cache)
     scene.candidates = NamedHere(scene.text, parts.graph, parts.aliases, names, scene.latent, scene.words)
     return scene
 
@@ -153,6 +154,6 @@ def _add_parts(kept: Sequence[set[int]], targets: Sequence[str], aliases: AliasT
                 for word in name:
                     by_word.setdefault(word, set()).add(node)
     for t, word in enumerate(targets):
-        if words.plain_T[t] < SURPRISE:
+        if words.plain(0.0)[t] < SURPRISE:
             often = sorted(by_word.get(word, ()), key=lambda node: (-times[node], node))
             kept[t].update(often[:NAMESAKES])

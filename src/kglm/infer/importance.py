@@ -21,7 +21,7 @@ from kglm.errors import DataError
 from kglm.infer.draws import draw_columns, draw_related
 from kglm.infer.histories import CONTINUE, FIRST, NONE, Cast
 from kglm.infer.scene import Scene
-from kglm.infer.tables import Bools, Floats, Ints, LatentTables, hidden_states
+from kglm.infer.tables import Floats, Ints, LatentTables, hidden_states
 from kglm.model.annotation import Type
 from kglm.model.proposal import Proposal
 
@@ -39,8 +39,8 @@ class Drawn:
     z_TS: Ints
     log_p_TS: Floats
     log_q_TS: Floats
-    unknown_TS: Bools
-    """Whether the word is paid for as the unknown one."""
+    lost_TS: Floats
+    """How much less log p is with unknown words penalised."""
 
 
 def proposal_tables(scene: Scene, proposal: Proposal, *, temperature: float = 1.0, peek: bool = True) -> LatentTables:
@@ -56,15 +56,17 @@ def proposal_tables(scene: Scene, proposal: Proposal, *, temperature: float = 1.
         return LatentTables(proposal, h_TD, scene.parts.graph, scene.cues, temperature=temperature)
 
 
-def draw(scene: Scene, proposal: LatentTables, samples: int, *, block: int, seed: int) -> Iterator[Drawn]:
-    """All samples, a block at a time: that bounds the memory."""
+def draw(
+    scene: Scene, proposal: LatentTables, samples: int, *, block: int, seed: int, penalty: float = 0.0
+) -> Iterator[Drawn]:
+    """All samples, a block at a time: that bounds the memory. `penalty` is that of unknown words."""
     for start in range(0, samples, block):
         numbers = range(start, min(start + block, samples))
         streams = [np.random.default_rng([seed, number]).random((5, len(scene))) for number in numbers]
-        yield _draw_block(scene, proposal, np.stack(streams, -1))
+        yield _draw_block(scene, proposal, np.stack(streams, -1), penalty)
 
 
-def _draw_block(scene: Scene, proposal: LatentTables, uniform_5TS: Floats) -> Drawn:
+def _draw_block(scene: Scene, proposal: LatentTables, uniform_5TS: Floats, penalty: float) -> Drawn:
     _, length, count = uniform_5TS.shape
     histories = scene.histories(count, Cast(scene.parts.graph))
     likely = proposal.likely_starts(LIKELY / count)
@@ -101,5 +103,5 @@ def _draw_block(scene: Scene, proposal: LatentTables, uniform_5TS: Floats) -> Dr
             z_TS[t, starting] = of_S[starting]
         histories.advance(t, column_S, nodes)
         node_TS[t], begun_TS[t] = histories.running_K, histories.begun_K
-    word_TS, unknown_TS = scene.words.of(node_TS, begun_TS)
-    return Drawn(z_TS, log_p_TS + word_TS, log_q_TS, unknown_TS)
+    word_TS, lost_TS = scene.words.of(node_TS, begun_TS, penalty)
+    return Drawn(z_TS, log_p_TS + word_TS, log_q_TS, lost_TS)

@@ -163,9 +163,9 @@ def _importance(scene: Scene, config: MarginalConfig, proposal: Proposal | None,
     tables = proposal_tables(scene, proposal, temperature=config.temperature, peek=config.peek)
     totals_T = upp_T = np.full(len(scene), -np.inf)
     weights = []
-    for drawn in draw(scene, tables, config.samples, block=config.block, seed=seed):
+    for drawn in draw(scene, tables, config.samples, block=config.block, seed=seed, penalty=penalty):
         log_w_TS = np.cumsum(drawn.log_p_TS - drawn.log_q_TS, 0)
-        upp_TS = log_w_TS - penalty * np.cumsum(drawn.unknown_TS, 0)
+        upp_TS = log_w_TS - np.cumsum(drawn.lost_TS, 0)
         totals_T = np.logaddexp(totals_T, np.logaddexp.reduce(log_w_TS, 1))
         upp_T = np.logaddexp(upp_T, np.logaddexp.reduce(upp_TS, 1))
         weights.append(log_w_TS[-1] if len(log_w_TS) else np.zeros(log_w_TS.shape[1]))

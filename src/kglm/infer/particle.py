@@ -141,7 +141,7 @@ class _Others:
         log_start_K = _log_start(type_KC)
         left_K = np.maximum(1 - _share(prior_KJ[:, FIRST:], log_start_K[:, None]).sum(1), 1e-6)
         words = self._scene.words
-        plain = words.plain_T[t] - penalty * words.unknown_T[t]
+        plain = words.plain(penalty)[t]
         worth = 0.0 if words.unknown_T[t] else self._log_worth
         return np.asarray(log_start_K + np.log(left_K) + plain + worth)[:, None]
 

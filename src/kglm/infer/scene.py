@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from kglm.errors import KglmError
+from kglm.infer.cache import NO_CACHE, Cache
 from kglm.infer.histories import CONTINUE, FIRST, NONE, Cast, Histories, HistorySettings
 from kglm.infer.tables import Floats, LatentTables, Text, hidden_states
 from kglm.infer.words import Said, WordTable
@@ -65,7 +66,9 @@ class AllEntities:
 class Scene:
     """A text as a model sees it."""
 
-    def __init__(self, parts: Parts, model: Kglm, document: Document, candidates: Candidates) -> None:
+    def __init__(
+        self, parts: Parts, model: Kglm, document: Document, candidates: Candidates, cache: Cache = NO_CACHE
+    ) -> None:
         self.parts = parts
         self.model = model
         self.text = read(parts, document)
@@ -73,7 +76,7 @@ class Scene:
             h_TD = hidden_states(model, self.text)
             self.cues = parts.encoder.text_cues(self.text.surface, 0, len(self.text))
             self.latent = LatentTables(model, h_TD, parts.graph, self.cues)
-            self.words = WordTable(model, h_TD, self.text, parts.aliases)
+            self.words = WordTable(model, h_TD, self.text, parts.aliases, cache)
         self.candidates = candidates
         self.unknown_types = max(parts.vocabulary.unknown_types, 1)
         self._gains: dict[tuple[int, int, int, float], float] = {}
@@ -88,7 +91,7 @@ class Scene:
     def word_scores(self, t: int, histories: Histories, nodes: Sequence[int], penalty: float) -> Floats:
         """log p(x_t | step) of each history and column; an unknown word costs `penalty` more (K × (2 + N))."""
         score_KJ = np.empty((len(histories), FIRST + len(nodes)))
-        score_KJ[:, NONE] = self.words.plain_T[t] - penalty * self.words.unknown_T[t]
+        score_KJ[:, NONE] = self.words.plain(penalty)[t]
         mentions = list(zip(histories.running_K.tolist(), histories.begun_K.tolist(), strict=True))
         running = sorted({mention for mention in mentions if mention[0] >= 0})
         going_on = [Said(t, node, begun) for node, begun in running]
@@ -141,7 +144,7 @@ class Scene:
             yes = np.array([True])
             type_C = self.latent.types(t, inside, yes, yes)[0]
             [log_p], [unknown] = self.words.log_p([Said(t, node, begun)])
-            plain = self.words.plain_T[t] - penalty * self.words.unknown_T[t]
+            plain = self.words.plain(penalty)[t]
             found = float(log_p - penalty * unknown + type_C[Type.CONTINUE] - plain - type_C[Type.NONE])
             self._gains[key] = found
         return found

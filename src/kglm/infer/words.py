@@ -5,6 +5,7 @@ Legend: T targets of the text, S samples, P words of entities that are scored in
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from kglm.infer.cache import NO_CACHE, Cache
 from kglm.infer.tables import Bools, Floats, Ints, Text, array
 from kglm.model.aliases import AliasTable
 from kglm.model.chunk import FIRST_WORD, LATER_WORD
@@ -34,21 +36,27 @@ class Said(NamedTuple):
 class WordTable:
     """log p(x_t | entity), each word scored once however many histories ask for it."""
 
-    def __init__(self, model: Kglm, h_TD: Tensor, text: Text, aliases: AliasTable) -> None:
+    def __init__(self, model: Kglm, h_TD: Tensor, text: Text, aliases: AliasTable, cache: Cache = NO_CACHE) -> None:
         self._model = model
         self._text = text
         self._aliases = aliases
         self._h_x_TH = h_TD[:, : model.sizes[0]]
         self._target_T = torch.from_numpy(text.words_N[1:]).to(h_TD.device)
         weight_VH = model.encoder.embedding.weight
-        self.plain_T = array(linear_log_prob(self._h_x_TH, weight_VH, model.word_bias_V, self._target_T))
-        """log p(x_t | no entity)."""
         self.unknown_T = text.words_N[1:] == UNKNOWN_INDEX
+        self._cache = cache
+        self._generated_T = array(linear_log_prob(self._h_x_TH, weight_VH, model.word_bias_V, self._target_T))
+        self._again_T = cache.said_again(self._h_x_TH, text.surface) if cache else np.zeros(len(text))
+        self.plain = functools.cache(self._plain)
         self._known: dict[Said, tuple[float, bool]] = {}
 
     def __len__(self) -> int:
         """How many words of entities have been scored."""
         return len(self._known)
+
+    def _plain(self, penalty: float = 0.0) -> Floats:
+        """log p(x_t | no entity) at each target; what is paid for as the unknown word costs `penalty` more."""
+        return self._cache.mixed(self._generated_T, self._again_T, self.unknown_T, penalty)
 
     def prepare(self, wanted: Iterable[Said]) -> None:
         """Score what is not known yet, many at a time."""
@@ -67,18 +75,19 @@ class WordTable:
         values = [self._known[said] for said in wanted]
         return np.array([p for p, _ in values], np.float64), np.array([unknown for _, unknown in values], np.bool_)
 
-    def of(self, node_TS: Ints, begun_TS: Ints) -> tuple[Floats, Bools]:
-        """log p(x_t | entity) for annotations of the whole text, and whether it is paid for as the unknown word.
+    def of(self, node_TS: Ints, begun_TS: Ints, penalty: float) -> tuple[Floats, Floats]:
+        """log p(x_t | entity) for annotations of the whole text, and how much less it is with unknown words penalised.
 
         A node of -1 is no entity.
         """
-        log_p_TS = np.repeat(self.plain_T[:, None], node_TS.shape[1], 1)
-        unknown_TS = np.repeat(self.unknown_T[:, None], node_TS.shape[1], 1)
+        log_p_TS = np.repeat(self.plain(0.0)[:, None], node_TS.shape[1], 1)
+        lost_TS = np.repeat((self.plain(0.0) - self.plain(penalty))[:, None], node_TS.shape[1], 1)
         t_P, s_P = np.nonzero(node_TS >= 0)
         if len(t_P):
             columns = (t_P.tolist(), node_TS[t_P, s_P].tolist(), begun_TS[t_P, s_P].tolist())
-            log_p_TS[t_P, s_P], unknown_TS[t_P, s_P] = self.log_p([Said(*each) for each in zip(*columns, strict=True)])
-        return log_p_TS, unknown_TS
+            log_p_TS[t_P, s_P], unknown_P = self.log_p([Said(*each) for each in zip(*columns, strict=True)])
+            lost_TS[t_P, s_P] = penalty * unknown_P
+        return log_p_TS, lost_TS
 
     def _log_z(self, wanted: list[Said]) -> Tensor:
         """Sums over the vocabulary: the same for a position and an entity, whenever the mention began."""
