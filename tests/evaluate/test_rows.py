@@ -15,6 +15,12 @@ from kglm.evaluate.published import COMPLETION, CORPUS, PERPLEXITY
 from kglm.evaluate.rows import label
 
 
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cells are not cut in two, whatever terminal the tests run in."""
+    monkeypatch.setenv("COLUMNS", "300")
+
+
 def result(path: Path, model: str, upp: float | None, **more: Any) -> str:
     """What `kglm evaluate --json` writes."""
     found = {

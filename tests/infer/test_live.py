@@ -197,7 +197,7 @@ class TestPrompts:
     def test_a_run_that_knows_no_entities(self, run: Path) -> None:
         opened = Run.open(run)
         opened.model = object()  # type: ignore[assignment]
-        with pytest.raises(ConfigError, match="is a kglm"):
+        with pytest.raises(ConfigError, match="is a run of kglm"):
             Live(opened)
 
     def test_an_edit_that_changes_nothing_is_answered_too(self, model: Live) -> None:
