@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 import msgspec
 import tomli_w
 
-from kglm.errors import ConfigError
+from kglm.errors import ConfigError, misfit
 from kglm.files import atomic_file, reading
 
 T = TypeVar("T")
@@ -64,9 +64,7 @@ def from_dict(cls: type[T], values: Mapping[str, Any], *, place: object = None) 
     try:
         return msgspec.convert(values, cls, strict=True)
     except msgspec.ValidationError as error:
-        what, _, where = str(error).partition(" - at ")
-        key = where.strip("`").removeprefix("$.")
-        raise ConfigError(f"{key or 'settings'}: {what[:1].lower()}{what[1:]}", place=place) from error
+        raise ConfigError(misfit(error, "settings"), place=place) from error
     except ConfigError as error:  # from the check of a dataclass, which does not know the file
         raise ConfigError(error.what, place=place, remedy=error.remedy) from error
     except (TypeError, ValueError) as error:

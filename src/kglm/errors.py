@@ -26,6 +26,15 @@ class KglmError(Exception):
         return " ".join(text.split())
 
 
+def misfit(error: Exception, whole: str | None = None) -> str:
+    """What msgspec found that does not fit a form, after its place in the record; with `whole`, a name for the record
+    itself, places are written as settings are."""
+    what, _, where = str(error).partition(" - at ")
+    where = where.strip("`")
+    where = where or "$" if whole is None else where.removeprefix("$.") or whole
+    return f"{where}: {what[:1].lower()}{what[1:]}"
+
+
 class DataError(KglmError):
     """A file or record does not hold what it should."""
 

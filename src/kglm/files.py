@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import errno
 import gzip
+import hashlib
 import io
 import json
 import os
@@ -16,7 +17,7 @@ import shutil
 import sqlite3
 import tempfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -257,6 +258,14 @@ def sync_directory(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def digest_of(texts: Iterable[str]) -> str:
+    """Tells sequences of texts apart."""
+    result = hashlib.blake2b(digest_size=8)
+    for text in texts:
+        result.update(text.encode("utf-8", "surrogatepass") + b"\0")
+    return result.hexdigest()
 
 
 def write_json(path: AnyPath, value: object) -> None:

@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from kglm.kg import ranking
-from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ranking import filtered_ranks, metrics
-from kglm.kg.triples import FIRST_ENTITY, MEAN, GraphTriples, Triples, graph_triples, split
-from rings import as_set, ring
-from worlds import make_store
-
-
-@pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_store(tmp_path_factory.mktemp("world"), ring(), {"Q5000": ("nobody",)})
-
-
-@pytest.fixture(scope="module")
-def data(path: Path) -> GraphTriples:
-    with KnowledgeGraph.open(path) as graph:
-        return graph_triples(graph)
+from kglm.kg.triples import FIRST_ENTITY, MEAN, GraphTriples, Triples, split
+from rings import as_set
 
 
 def brute_force_ranks(

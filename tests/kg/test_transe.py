@@ -29,18 +29,6 @@ from kglm.kg.vectors import Vectors
 from rings import SMALL, as_set, ring
 from worlds import BORN, make_store
 
-
-@pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_store(tmp_path_factory.mktemp("world"), ring(), {"Q5000": ("nobody",)})
-
-
-@pytest.fixture(scope="module")
-def data(path: Path) -> GraphTriples:
-    with KnowledgeGraph.open(path) as graph:
-        return graph_triples(graph)
-
-
 # A step
 
 

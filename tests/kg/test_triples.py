@@ -13,17 +13,6 @@ from rings import as_set, ring
 from worlds import make_store
 
 
-@pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_store(tmp_path_factory.mktemp("world"), ring(), {"Q5000": ("nobody",)})
-
-
-@pytest.fixture(scope="module")
-def data(path: Path) -> GraphTriples:
-    with KnowledgeGraph.open(path) as graph:
-        return graph_triples(graph)
-
-
 def test_rows_are_entities_with_facts_and_literals_share_two(path: Path) -> None:
     with KnowledgeGraph.open(path) as graph:
         data = graph_triples(graph)

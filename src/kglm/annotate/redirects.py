@@ -35,8 +35,8 @@ class Redirects:
         self._connection.close()
 
 
-def collect_redirects(files: Iterable[Path], to: Path) -> int:
-    """Write down the redirects of all files; how many there are. The file appears whole or not at all."""
+def collect_redirects(files: Iterable[Path], to: Path) -> None:
+    """Write down the redirects of all files. The file appears whole or not at all."""
     draft = to.with_name(f".{to.name}")
     draft.unlink(missing_ok=True)
     with writing(to), progress("reading redirects", None, "redirects") as advance:
@@ -50,8 +50,6 @@ def collect_redirects(files: Iterable[Path], to: Path) -> int:
                     connection.execute("INSERT OR IGNORE INTO redirect VALUES (?, ?)", pair)
                     advance()
             connection.execute("COMMIT")
-            (count,) = connection.execute("SELECT COUNT(*) FROM redirect").fetchone()
         finally:
             connection.close()
         draft.replace(to)
-    return int(count)

@@ -34,7 +34,7 @@ import msgspec
 
 from kglm import config
 from kglm.bundled import HOME
-from kglm.errors import ConfigError, DataError
+from kglm.errors import ConfigError, DataError, misfit
 from kglm.kg.ids import is_document_relation
 
 BUNDLED = HOME / "world" / "wordings.toml"
@@ -185,9 +185,8 @@ def read_wordings(path: Path = BUNDLED) -> Wordings:
     try:
         record = msgspec.convert(config.read(path), _File, strict=True)
     except msgspec.ValidationError as error:
-        what, _, where = str(error).partition(" - at ")
         raise DataError(
-            f"{where.strip('`').removeprefix('$.') or 'the file'}: {what[:1].lower()}{what[1:]}",
+            misfit(error, "the file"),
             place=path,
             remedy="see the head of kglm/annotate/wordings.py for the form of the file",
         ) from error

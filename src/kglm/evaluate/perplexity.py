@@ -9,7 +9,6 @@ kind, not how well p(x) of these is known (that is what the effective sample siz
 
 from __future__ import annotations
 
-import hashlib
 import math
 import sys
 import time
@@ -25,6 +24,7 @@ import torch
 from kglm.annotate.names import NameIndex
 from kglm.errors import ConfigError, DataError
 from kglm.evaluate.adaptive import NO_ADAPTATION, Adaptation, adaptive_log_probs
+from kglm.files import digest_of
 from kglm.infer.candidates import named_scene
 from kglm.infer.marginal import Estimate, MarginalConfig, known, log_marginal, log_marginal_tracked
 from kglm.infer.scene import AllEntities, Scene, read
@@ -293,7 +293,7 @@ def evaluate(task: Task, documents: Sequence[Document], *, workers: int = 1) -> 
     about = {
         "run": run.home.name,
         "parameters": sum(parameter.numel() for parameter in run.model.parameters()),
-        "vocabulary": digest(run.vocabulary.words),
+        "vocabulary": digest_of(run.vocabulary.words),
         "unknown_types": run.vocabulary.unknown_types,
         "facts": run.settings.latent.facts if isinstance(run.model, LatentModel) else None,
         "batching": run.settings.train.batching,
@@ -317,12 +317,4 @@ def evaluate(task: Task, documents: Sequence[Document], *, workers: int = 1) -> 
 
 def data_digest(documents: Iterable[Document]) -> str:
     """Tells corpora apart, by their words; the order of documents does not matter."""
-    return digest(sorted(digest(document.tokens) for document in documents))
-
-
-def digest(words: Iterable[str]) -> str:
-    """Tells texts and vocabularies apart."""
-    result = hashlib.blake2b(digest_size=8)
-    for word in words:
-        result.update(word.encode("utf-8", "surrogatepass") + b"\0")
-    return result.hexdigest()
+    return digest_of(sorted(digest_of(document.tokens) for document in documents))

@@ -41,7 +41,7 @@ def score_runs(
     runs: Sequence[str], data: Sequence[Path], proposals: Sequence[Path], method: str, samples: int, *, workers: int = 1
 ) -> list[tuple[Path, dict[str, Any]]]:
     """Results of runs, each with the proposal that is made for it, if it needs one."""
-    documents, opened = read_for_training(data), {path: Run.open(path).settings for path in proposals}
+    documents, opened = read_for_training(data), {path: Run.open(path, weights=False).settings for path in proposals}
     found = []
     for name in runs:
         if (pretrained := open_pretrained(name)) is not None:

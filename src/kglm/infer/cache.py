@@ -45,12 +45,12 @@ class Cache:
     def __bool__(self) -> bool:
         return self.share > 0
 
-    def said_again(self, h_TH: Tensor, surface: Sequence[str], start: int = 0) -> Floats:
-        """Σ α_i of each target from `start` on; the text begins with a word that is given."""
+    def said_again(self, h_TH: Tensor, surface: Sequence[str]) -> Floats:
+        """Σ α_i of each target; the text begins with a word that is given."""
         number: dict[str, int] = {}
         written_T = torch.tensor([number.setdefault(word, len(number)) for word in surface[1 : len(h_TH) + 1]])
         parts = [np.zeros(0)]
-        for first in range(start, len(h_TH), AT_ONCE):
+        for first in range(0, len(h_TH), AT_ONCE):
             parts.append(self._part(h_TH, written_T, first, min(first + AT_ONCE, len(h_TH))))
         return np.concatenate(parts)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from kglm.errors import DataError
+from kglm.errors import DataError, misfit
 from kglm.files import atomic_file, read_lines
 from kglm.kg.ids import NEW, REFLEXIVE, is_document_relation
 
@@ -104,12 +104,7 @@ def parse_document(line: bytes, place: str) -> Document:
     try:
         record = _RECORD.decode(line)
     except msgspec.ValidationError as error:
-        what, _, where = str(error).partition(" - at ")
-        raise DataError(
-            f"{where.strip('`') or '$'}: {what[:1].lower()}{what[1:]}",
-            place=place,
-            remedy="see docs/formats.md for the form of a document",
-        ) from error
+        raise DataError(misfit(error), place=place, remedy="see docs/formats.md for the form of a document") from error
     except UnicodeDecodeError as error:
         raise DataError(
             f"invalid UTF-8 at byte {error.start}", place=place, remedy="convert the file to UTF-8"

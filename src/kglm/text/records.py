@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from kglm.errors import DataError
+from kglm.errors import DataError, misfit
 from kglm.kg.ids import normalise_title
 from kglm.text.article import NO_TEXT, NOT_AN_ARTICLE, Article, Link, ReadingReport, article_from
 from kglm.text.document import END, START, other_keys, parse_document
@@ -126,11 +126,7 @@ def _read(line: bytes, place: str) -> _Record:
         if record.title is None and record.name is None and (answer := _ANSWER.decode(line).parse):
             record = _Record(title=answer.title, html=_plain(answer.text), wikitext=_plain(answer.wikitext))
     except msgspec.ValidationError as error:
-        what, _, where = str(error).partition(" - at ")
-        remedy = "see docs/formats.md for the form of a text"
-        raise DataError(
-            f"{where.strip('`') or '$'}: {what[:1].lower()}{what[1:]}", place=place, remedy=remedy
-        ) from error
+        raise DataError(misfit(error), place=place, remedy="see docs/formats.md for the form of a text") from error
     except UnicodeDecodeError as error:
         what = f"invalid UTF-8 at byte {error.start}"
         raise DataError(what, place=place, remedy="convert the file to UTF-8") from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -13,7 +12,7 @@ import torch
 
 from kglm import config
 from kglm.errors import ConfigError, KglmError
-from kglm.files import read_json, write_json
+from kglm.files import digest_of, read_json, write_json
 from kglm.kg.graph import KnowledgeGraph
 from kglm.model.annotation import EncodedDocument
 from kglm.text.document import Document
@@ -107,12 +106,15 @@ def _taken_up(to: Path, settings: RunConfig, kg: Path, documents: list[list[Docu
 
 def digest(documents: Sequence[Document]) -> str:
     """Tells corpora apart, by titles, words and entities."""
-    result = hashlib.blake2b(digest_size=8)
-    for document in documents:
-        ids = " ".join(f"{mention.start} {mention.end} {mention.id}" for mention in document.mentions)
-        for part in (document.title, " ".join(document.tokens), ids):
-            result.update(part.encode("utf-8", "surrogatepass") + b"\0")
-    return result.hexdigest()
+    return digest_of(
+        part
+        for document in documents
+        for part in (
+            document.title,
+            " ".join(document.tokens),
+            " ".join(f"{mention.start} {mention.end} {mention.id}" for mention in document.mentions),
+        )
+    )
 
 
 def _tell_losses(documents: Sequence[EncodedDocument]) -> None:
