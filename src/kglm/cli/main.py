@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 from kglm import __version__
-from kglm.cli import annotation, answers, documents, evaluation, graph, quickstart, tables, training
+from kglm.cli import annotation, answers, documents, evaluation, graph, quickstart, serving, tables, training
 from kglm.cli.embed import embed
 from kglm.cli.verbalise import verbalise
 from kglm.errors import KglmError
@@ -39,6 +39,7 @@ app.command("evaluate")(evaluation.evaluate)
 app.command("complete")(answers.complete)
 app.command("generate")(answers.generate)
 app.command("link")(answers.link)
+app.command("serve")(serving.serve)
 app.command("quickstart")(quickstart.quickstart)
 app.command("stats")(documents.stats)
 app.command("doctor")(documents.doctor)

@@ -9,7 +9,7 @@ padding and start.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -63,11 +63,15 @@ class Spoken(NamedTuple):
 
 
 def generate(
-    reading: Reading, config: GenerateConfig, enumerate_: NextWordConfig | None = None
+    reading: Reading,
+    config: GenerateConfig,
+    enumerate_: NextWordConfig | None = None,
+    pause: Callable[[], None] = lambda: None,
 ) -> Iterator[tuple[Spoken, Reading]]:
-    """Words one by one, each with the reading after it."""
+    """Words one by one, each with the reading after it. `pause` is called before each is computed: it may end it all by
+    raising something."""
     if config.beam:
-        yield from _beam(reading, config, enumerate_)
+        yield from _beam(reading, config, enumerate_, pause)
         return
     rng = np.random.default_rng(config.seed)
     which = rng.choice(len(reading.weight_K), p=reading.weight_K)
@@ -76,6 +80,7 @@ def generate(
     for _ in range(_limit(config)):
         if said >= config.words:
             return
+        pause()
         words = next_words(reading, enumerate_)
         index = _draw(words, config, rng)
         if index is None:
@@ -152,7 +157,7 @@ class _Hypothesis(NamedTuple):
 
 
 def _beam(
-    reading: Reading, config: GenerateConfig, enumerate_: NextWordConfig | None
+    reading: Reading, config: GenerateConfig, enumerate_: NextWordConfig | None, pause: Callable[[], None]
 ) -> Iterator[tuple[Spoken, Reading]]:
     """The most probable text that a beam over words finds; each word by its most probable step."""
     start = reading.only(int(np.argmax(reading.weight_K)))
@@ -167,6 +172,7 @@ def _beam(
                 found.append((each.log_p, number, "", 1.0))
                 spread.append(None)
                 continue
+            pause()
             words = next_words(each.reading, enumerate_)
             spread.append(words)
             p_W = _speakable(words)

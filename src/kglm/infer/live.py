@@ -10,7 +10,7 @@ Nothing here changes a stored graph: an edited model is another model, on a fork
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -248,11 +248,12 @@ class Live:
         *,
         config: GenerateConfig | None = None,
         links: Links = "best",
+        pause: Callable[[], None] = lambda: None,
     ) -> Iterator[Spoken]:
-        """Words one by one, each with its reason."""
+        """Words one by one, each with its reason; `pause` is called before each is computed."""
         config = config or GenerateConfig()
         reading, _ = self.read(prompt, entities, links=links, seed=config.seed)
-        for spoken, _ in generate(reading, config):
+        for spoken, _ in generate(reading, config, pause=pause):
             yield spoken
 
 

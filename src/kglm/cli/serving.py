@@ -1,0 +1,94 @@
+"""`kglm serve`."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kglm import bundled
+from kglm.cli.output import say, warn
+from kglm.errors import ConfigError
+
+
+def serve(
+    run: Annotated[
+        Path | None, typer.Argument(metavar="[RUN]", help="A run of kglm train kglm, if not that of the quickstart.")
+    ] = None,
+    kg: Annotated[
+        Path | None, typer.Option("--kg", metavar="KG", help="Another graph than the one trained with.")
+    ] = None,
+    documents: Annotated[
+        list[Path] | None, typer.Option("--documents", metavar="DOCS.jsonl", help="Linked documents to look through.")
+    ] = None,
+    host: Annotated[str, typer.Option("--host", help="Address to listen on; any but loopback needs a token.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option("--port", help="Port to listen on; 0 takes a free one.")] = 8391,
+    token: Annotated[
+        str | None,
+        typer.Option("--token", envvar="KGLM_TOKEN", help="Whoever asks must know it; at least 16 characters."),
+    ] = None,
+    allow_edit: Annotated[
+        bool, typer.Option("--allow-edit", help="Let visitors change facts, each for themselves, in memory.")
+    ] = False,
+    persist: Annotated[
+        bool, typer.Option("--persist", help="Let visitors write their changes into the graph file.")
+    ] = False,
+    queue: Annotated[int, typer.Option("--queue", help="Requests that may wait; one more is refused.")] = 256,
+    wait: Annotated[float, typer.Option("--wait", help="Seconds that a request may wait.")] = 120,
+    time: Annotated[float, typer.Option("--time", help="Seconds that the computing of a request may take.")] = 60,
+    body: Annotated[int, typer.Option("--body", help="Bytes of a request.")] = 1_048_576,
+    patience: Annotated[
+        float, typer.Option("--patience", help="Seconds for a request to arrive and for an answer to be taken.")
+    ] = 10,
+    connections: Annotated[int, typer.Option("--connections", help="Connections at one time.")] = 600,
+    sessions: Annotated[int, typer.Option("--sessions", help="Visitors with edits at one time.")] = 200,
+    threads: Annotated[
+        int, typer.Option("--threads", help="Threads that one computation uses; 0 measures which number is best.")
+    ] = 0,
+) -> None:
+    """Answer over HTTP: a page for people, JSON for programs."""
+    for extra in ("fastapi", "uvicorn"):
+        if importlib.util.find_spec(extra) is None:
+            raise ConfigError(f"the package {extra} is not installed", remedy="pip install 'kglm[serve]'")
+    from kglm.serve.settings import Limits, ServeConfig
+
+    limits = Limits(
+        body_bytes=body, read_seconds=patience, queue=queue, wait_seconds=wait, compute_seconds=time,
+        connections=connections, sessions=sessions,
+    )  # fmt: skip
+    config = ServeConfig(host, port, token or None, allow_edit, persist, limits)
+    if threads < 0:
+        raise ConfigError(f"--threads {threads}", remedy="give 0 or more")
+    from kglm.serve.server import address, listen, make_server
+
+    listening = listen(config)
+    with contextlib.closing(listening):
+        import torch
+
+        from kglm.infer.live import Live
+        from kglm.serve.explore import Library
+        from kglm.serve.service import Service
+        from kglm.text.document import read_documents
+        from kglm.train.threads import choose_threads
+
+        torch.set_num_threads(threads or choose_threads())
+        live = Live.open(run or bundled.default_run(), kg=kg)
+        if run is None and not documents and bundled.ARTICLES.exists():
+            documents = [bundled.ARTICLES]
+        library = Library(document for path in documents or () for document in read_documents(path))
+        service = Service(live, config, library)
+        if not config.loopback:
+            warn("the token travels in the clear; put something that speaks TLS in front")
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        say(f"kglm serves {live.run.home.name} at {address(config, listening)}")
+        sys.stdout.flush()
+        with contextlib.suppress(KeyboardInterrupt):
+            make_server(service).run(sockets=[listening])
+        service.close()

@@ -1,0 +1,124 @@
+"""Routes that look things up: entities, relations, documents."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Path, Query, Request
+
+from kglm.serve import shapes, views
+from kglm.serve.answering import SessionName, service_of
+from kglm.serve.explore import Wanted
+from kglm.serve.problems import Problem
+from kglm.serve.work import Pause
+
+router = APIRouter(prefix="/api")
+
+Sought = Annotated[str, Query(max_length=200, description="A name, or the beginning of one.")]
+Offset = Annotated[int, Query(ge=0, le=10_000_000)]
+Limit = Annotated[int, Query(ge=1, le=100)]
+Id = Annotated[str, Query(min_length=1, max_length=300)]
+EntityId = Annotated[str, Path(min_length=1, max_length=300)]
+Number = Annotated[int, Path(ge=1, le=2**31)]
+Source = Annotated[Literal["WIKI", "NEL", "KG", "COREF"] | None, Query()]
+
+
+@router.get("/entities")
+async def entities(
+    request: Request, q: Sought = "", limit: Limit = 20, session: SessionName = None
+) -> shapes.EntitiesFound:
+    """Entities by name or id: exact matches first, then names that start so or have the words."""
+    service = service_of(request)
+
+    def task(_: Pause) -> shapes.EntitiesFound:
+        graph = service.model(session).graph
+        nodes = service.lookup.entities(graph, q, limit)
+        return shapes.EntitiesFound(entities=[views.entity_found(graph, node) for node in nodes])
+
+    return await service.compute(request, task, light=True)
+
+
+@router.get("/entities/{id:path}")
+async def entity(
+    request: Request, id: EntityId, offset: Offset = 0, limit: Limit = 100, session: SessionName = None
+) -> shapes.EntityTold:
+    """An entity: its names, its facts, and the facts that point at it."""
+    service = service_of(request)
+
+    def task(_: Pause) -> shapes.EntityTold:
+        graph = service.model(session).graph
+        node = graph.find(id)
+        if node is None:
+            raise Problem(404, f"no entity {id!r}; look for it with /api/entities?q=", "unknown_id")
+        return views.entity_told(graph, node, offset, limit)
+
+    return await service.compute(request, task, light=True)
+
+
+@router.get("/relations")
+async def relations(
+    request: Request, q: Sought = "", limit: Limit = 20, session: SessionName = None
+) -> shapes.RelationsFound:
+    """Relations by id, name or alias: those that are called so, then those whose name starts so or has the words."""
+    service = service_of(request)
+
+    def task(_: Pause) -> shapes.RelationsFound:
+        graph = service.model(session).graph
+        best = service.lookup.relations(graph, q, limit)
+        return shapes.RelationsFound(relations=[views.relation_of(graph, id) for id in best])
+
+    return await service.compute(request, task, light=True)
+
+
+@router.get("/documents")
+async def documents(
+    request: Request,
+    q: Sought = "",
+    source: Source = None,
+    relation: Id | None = None,
+    entity: Id | None = None,
+    offset: Offset = 0,
+    limit: Limit = 20,
+) -> shapes.DocumentsFound:
+    """Documents that have the words, and a mention that fits."""
+    service, wanted = service_of(request), Wanted(q, source, relation, entity)
+
+    def task(_: Pause) -> shapes.DocumentsFound:
+        numbers = service.library.find(wanted)
+        return shapes.DocumentsFound(
+            total=len(numbers),
+            documents=[
+                shapes.DocumentFound(
+                    number=number,
+                    title=service.library[number].title,
+                    words=sum(map(len, service.library[number].sentences())),
+                    mentions=len(service.library[number].mentions),
+                    excerpt=service.library.excerpt(number, wanted),
+                )
+                for number in numbers[offset : offset + limit]
+            ],
+        )
+
+    return await service.compute(request, task, light=True)
+
+
+@router.get("/documents/{number}")
+async def document(
+    request: Request,
+    number: Number,
+    q: Sought = "",
+    source: Source = None,
+    relation: Id | None = None,
+    entity: Id | None = None,
+    session: SessionName = None,
+) -> shapes.DocumentTold:
+    """A document with its mentions, and its neighbours among those that fit."""
+    service, wanted = service_of(request), Wanted(q, source, relation, entity)
+
+    def task(_: Pause) -> shapes.DocumentTold:
+        if number > len(service.library):
+            raise Problem(404, f"there are {len(service.library):,} documents", "no_document")
+        around = service.library.around(service.library.find(wanted), number)
+        return views.document(service.model(session).graph, service.library[number], number, *around)
+
+    return await service.compute(request, task, light=True)

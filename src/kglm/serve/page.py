@@ -1,0 +1,35 @@
+"""The files of the page: all in memory, found by name in a table. A request never reaches the file system."""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import NamedTuple
+
+TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".ico": "image/x-icon",
+    ".woff2": "font/woff2",
+}
+PLACEHOLDER = b"<!doctype html><html lang=en><meta charset=utf-8><title>kglm</title><p>kglm answers at /api/."
+
+
+class File(NamedTuple):
+    """What is sent."""
+
+    content: bytes
+    type: str
+
+
+def load() -> dict[str, File]:
+    """The files of the folder `page` beside this module, by name."""
+    found = {"index.html": File(PLACEHOLDER, TYPES[".html"])}
+    folder = resources.files("kglm.serve").joinpath("page")
+    for file in folder.iterdir() if folder.is_dir() else ():
+        suffix = "." + file.name.rpartition(".")[2]
+        if file.is_file() and suffix in TYPES:
+            found[file.name] = File(file.read_bytes(), TYPES[suffix])
+    return found

@@ -1,0 +1,51 @@
+"""What a request is refused with: a status, a short code for programs and one line for people."""
+
+from __future__ import annotations
+
+import json
+
+from kglm.errors import KglmError, UnknownIdError
+
+CODES = {
+    400: "bad_request",
+    401: "no_token",
+    403: "forbidden",
+    404: "not_found",
+    405: "wrong_method",
+    408: "too_slow",
+    413: "too_large",
+    415: "not_json",
+    422: "invalid",
+    429: "busy",
+    500: "our_mistake",
+    503: "unavailable",
+}
+LONGEST = 500
+"""Characters of a message: what it quotes of a request may be long."""
+
+
+class Problem(Exception):
+    """A request that is not answered."""
+
+    def __init__(self, status: int, message: str, code: str | None = None, **headers: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code or CODES.get(status, "refused")
+        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+
+    @property
+    def body(self) -> bytes:
+        """JSON, in ASCII: a message may quote half a character."""
+        return json.dumps(self.content).encode()
+
+    @property
+    def content(self) -> dict[str, dict[str, str]]:
+        message = " ".join(str(self).split())
+        message = message if len(message) <= LONGEST else message[: LONGEST - 1] + "…"
+        return {"error": {"code": self.code, "message": message}}
+
+
+def from_error(error: KglmError, status: int = 422) -> Problem:
+    """The input's fault. Its place is left out: that is a path of this machine."""
+    code = "unknown_id" if isinstance(error, UnknownIdError) else "refused"
+    return Problem(status, error.what if error.remedy is None else f"{error.what}; {error.remedy}", code)

@@ -1,0 +1,71 @@
+"""A service behind a socket, until it is told to end."""
+
+from __future__ import annotations
+
+import socket
+
+import uvicorn
+
+from kglm.errors import ConfigError
+from kglm.serve.app import make_app
+from kglm.serve.patience import protocol
+from kglm.serve.service import Service
+from kglm.serve.settings import ServeConfig
+
+HEAD_BYTES = 16_384
+"""Of the head of a request."""
+KEEP_ALIVE_SECONDS = 15
+GOODBYE_SECONDS = 5
+"""In which answers that are under way may end when the server is told to."""
+
+
+def listen(config: ServeConfig) -> socket.socket:
+    """The socket; whether the address is free is known at once."""
+    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+    try:
+        return socket.create_server((config.host, config.port), family=family, backlog=1024)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot listen on {config.host}, port {config.port} ({error.strerror or error})",
+            remedy="give another --host or --port; 0 takes a free port",
+        ) from error
+
+
+def address(config: ServeConfig, listening: socket.socket) -> str:
+    """Where a browser finds it."""
+    host = f"[{config.host}]" if ":" in config.host else config.host
+    return f"http://{host}:{listening.getsockname()[1]}/"
+
+
+class Server(uvicorn.Server):
+    """Ends at once when told to: answers that are under way say so."""
+
+    def __init__(self, service: Service, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._service = service
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._service.work.stop()
+        await super().shutdown(sockets)
+
+
+def make_server(service: Service) -> Server:
+    """A server that is not started yet: `run(sockets=[…])` serves until a signal or `should_exit`."""
+    return Server(
+        service,
+        uvicorn.Config(
+            make_app(service),
+            http=protocol(service.config.limits),
+            ws="none",
+            loop="asyncio",
+            lifespan="on",
+            log_level="error",
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            backlog=1024,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            timeout_graceful_shutdown=GOODBYE_SECONDS,
+            h11_max_incomplete_event_size=HEAD_BYTES,
+        ),
+    )

@@ -1,0 +1,183 @@
+"""What the model and the graph answer, in the shapes that are sent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kglm.annotate.linker import Linked
+from kglm.infer.next_word import NextWords, Reason, describe
+from kglm.kg.graph import KnowledgeGraph
+from kglm.kg.literals import is_literal, render_literal
+from kglm.model.annotation import Type
+from kglm.serve import shapes
+from kglm.text.document import END, START, Document
+
+ALIASES = 5
+EDGES = 40
+"""Of a local graph, the most probable."""
+UNLIKELY = 0.005
+"""A candidate of a name that is less probable is not drawn, unless a fact of it is."""
+
+
+def entity(graph: KnowledgeGraph, node: int) -> shapes.Entity:
+    id = graph.id(node)
+    return shapes.Entity(id=id, label=graph.label(node), literal=is_literal(id))
+
+
+def entity_of(graph: KnowledgeGraph, id: str) -> shapes.Entity:
+    """By id; one that the graph does not have is called by it."""
+    node = graph.find(id)
+    if node is not None:
+        return entity(graph, node)
+    names = render_literal(id, graph.unit_names) if is_literal(id) else ()
+    return shapes.Entity(id=id, label=names[0] if names else id, literal=is_literal(id))
+
+
+def relation(graph: KnowledgeGraph, index: int) -> shapes.Relation:
+    return shapes.Relation(id=graph.relation_id(index), label=graph.relation_label(index))
+
+
+def relation_of(graph: KnowledgeGraph, id: str) -> shapes.Relation:
+    index = graph.find_relation(id)
+    return shapes.Relation(id=id, label=id) if index is None else relation(graph, index)
+
+
+def mentions(graph: KnowledgeGraph, words: Sequence[str], linked: Sequence[Linked]) -> list[shapes.MentionTold]:
+    return [
+        shapes.MentionTold(
+            start=start,
+            end=end,
+            text=" ".join(words[start:end]),
+            candidates=[shapes.Candidate(id=graph.id(node), label=graph.label(node), p=p) for node, p in candidates],
+        )
+        for start, end, candidates in linked
+    ]
+
+
+def reason(graph: KnowledgeGraph, found: Reason) -> shapes.ReasonTold:
+    return shapes.ReasonTold(
+        p=found.p,
+        type=found.type.name.lower(),  # type: ignore[arg-type]
+        parent=entity(graph, found.parent) if found.parent >= 0 else None,
+        relation=relation(graph, found.relation) if found.relation >= 0 else None,
+        entity=entity(graph, found.entity) if found.entity >= 0 else None,
+        copied=found.copied,
+        text=describe(graph, found),
+    )
+
+
+def next_word(graph: KnowledgeGraph, found: NextWords, word: str, p: float, most: int) -> shapes.NextWord:
+    """A word with so many of its reasons; what is left of its probability is told."""
+    reasons = found.reasons(word)
+    further = reasons[most:]
+    return shapes.NextWord(
+        word=word,
+        p=p,
+        reasons=[reason(graph, each) for each in reasons[:most]],
+        further=shapes.Further(count=len(further), p=sum(each.p for each in further)),
+    )
+
+
+def local_graph(graph: KnowledgeGraph, linked: Sequence[Linked], found: NextWords) -> shapes.LocalGraph:
+    """The facts of whoever is mentioned, by how probable it is that the next word comes by them."""
+    ways = found.ways
+    related_P = np.flatnonzero(ways.type_P == Type.RELATED)
+    order = related_P[np.argsort(-ways.mass_P[related_P], kind="stable")]
+    kept = order[:EDGES].tolist()
+    named: dict[int, float] = {}
+    for _, _, candidates in linked:
+        for node, p in candidates:
+            named[node] = max(named.get(node, 0.0), p)
+    parents = {int(ways.parent_P[place]) for place in kept}
+    shown = {node: p for node, p in named.items() if p >= UNLIKELY or node in parents}
+    for parent in parents - shown.keys():
+        shown[parent] = 1.0
+    reached: dict[int, float] = {}
+    edges = []
+    for place in kept:
+        tail, p = int(found.nodes_U[int(ways.speaker_P[place])]), float(ways.mass_P[place])
+        if tail not in shown:
+            reached[tail] = reached.get(tail, 0.0) + p
+        edges.append(
+            shapes.Edge(
+                parent=graph.id(int(ways.parent_P[place])),
+                relation=relation(graph, int(ways.relation_P[place])),
+                entity=graph.id(tail),
+                p=p,
+            )
+        )
+    nodes = [_node(graph, node, "mentioned", p) for node, p in shown.items()]
+    nodes += [_node(graph, node, "candidate", p) for node, p in reached.items()]
+    return shapes.LocalGraph(nodes=nodes, edges=edges, left_out=len(order) - len(kept))
+
+
+def _node(graph: KnowledgeGraph, node: int, kind: str, p: float) -> shapes.Node:
+    id = graph.id(node)
+    return shapes.Node(id=id, label=graph.label(node), literal=is_literal(id), kind=kind, p=p)  # type: ignore[arg-type]
+
+
+def entity_found(graph: KnowledgeGraph, node: int) -> shapes.EntityFound:
+    names = list(graph.aliases(node))
+    facts = int((graph.edges(node).relation != 0).sum())
+    return shapes.EntityFound(id=graph.id(node), label=graph.label(node), aliases=names[1 : 1 + ALIASES], facts=facts)
+
+
+def entity_told(graph: KnowledgeGraph, node: int, offset: int, limit: int) -> shapes.EntityTold:
+    """An entity with some of its facts: its own first, then those that point at it."""
+    edges = graph.edges(node)
+    places = np.flatnonzero(edges.relation != 0)
+    reverse = edges.relation[places] % 2 == 1
+    places = np.concatenate([places[~reverse], places[reverse]])
+    facts = [
+        shapes.Fact(
+            relation=relation_of(graph, graph.relation_id(index).removeprefix("R:")),
+            tail=entity(graph, tail),
+            reverse=bool(index & 1),
+        )
+        for index, tail in (
+            (int(edges.relation[place]), int(edges.tail[place])) for place in places[offset : offset + limit]
+        )
+    ]
+    shown = entity(graph, node)
+    return shapes.EntityTold(
+        id=shown.id,
+        label=shown.label,
+        aliases=list(graph.aliases(node))[1:],
+        literal=shown.literal,
+        facts=facts,
+        total=len(places),
+    )
+
+
+def document(
+    graph: KnowledgeGraph,
+    shown: Document,
+    number: int | None = None,
+    previous: int | None = None,
+    following: int | None = None,
+) -> shapes.DocumentTold:
+    """A linked document; places count its words and no markers."""
+    word_at = np.cumsum([token not in (START, END) for token in shown.tokens])
+    at = np.concatenate([[0], word_at]).tolist()
+    return shapes.DocumentTold(
+        number=number,
+        title=shown.title,
+        sentences=list(shown.sentences()),
+        mentions=[
+            shapes.DocumentMention(
+                start=at[mention.start],
+                end=at[mention.end],
+                entity=entity_of(graph, mention.id),
+                source=mention.source,
+                reasons=[
+                    shapes.Explanation(parent=entity_of(graph, parent), relation=relation_of(graph, by))
+                    for parent, by in mention.explanations
+                ],
+            )
+            for mention in shown.mentions
+        ],
+        previous=previous,
+        next=following,
+    )

@@ -1,0 +1,28 @@
+"""A small run, made once, and a server on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kglm.infer.live import Live
+from serving import Client, make_run, serving
+
+
+@pytest.fixture(scope="session")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_run(tmp_path_factory.mktemp("served"))
+
+
+@pytest.fixture(scope="session")
+def live(run: Path) -> Live:
+    return Live.open(run)
+
+
+@pytest.fixture(scope="session")
+def client(run: Path, live: Live) -> Iterator[Client]:
+    """Of a server that allows edits; each test has a session of its own if it edits."""
+    with serving(live, run.parent / "said.jsonl", allow_edit=True) as client:
+        yield client

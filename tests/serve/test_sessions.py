@@ -1,0 +1,208 @@
+"""Edits: off unless allowed, each visitor's own, followed at once, undone to the last digit, stored only if asked."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kglm.infer.live import Live
+from kglm.kg.graph import KnowledgeGraph
+from kglm.serve import sessions
+from kglm.serve.settings import Limits
+from serving import PROMPT, Client, serving
+
+EDIT = {"action": "set", "head": "Barack Obama", "relation": "date of birth", "tail": "21 March 2013"}
+BORN, REBORN = "T::11::+1961-08-04T00:00:00Z", "T::11::+2013-03-21T00:00:00Z"
+
+
+@pytest.fixture
+def visitor(client: Client) -> Client:
+    return client.with_session()
+
+
+@pytest.fixture
+def copy(run: Path, tmp_path: Path) -> Path:
+    """A copy of the run and of its graph, to be changed."""
+    shutil.copytree(run.parent, tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+@pytest.fixture
+def storing(copy: Path) -> Iterator[Client]:
+    """A server that stores edits."""
+    with serving(Live.open(copy / "run", kg=copy / "toy.kg"), allow_edit=True, persist=True) as client:
+        yield client
+
+
+class TestOneVisitor:
+    def test_an_edit_changes_the_words_and_undo_brings_them_back(self, visitor: Client) -> None:
+        before = visitor.words(top=50)
+        answer = visitor.post("/api/edits", EDIT)
+        assert answer.status == 201
+        edit = answer.json["edit"]
+        assert edit["text"] == "Barack Obama —date of birth→ March 21, 2013"
+        assert edit["tail"] == {"id": REBORN, "label": "March 21, 2013", "literal": True}
+        assert [each["id"] for each in edit["removed"]] == [BORN]
+        after = visitor.words(top=50)
+        assert "2013" in after and "2013" not in before
+        assert after.get("1961", 0.0) < before["1961"]
+        undone = visitor.ask("DELETE", "/api/edits/last").json
+        assert undone["undone"] == edit and undone["edits"] == []
+        assert visitor.words(top=50) == before
+
+    def test_all_that_is_asked_follows(self, visitor: Client) -> None:
+        visitor.post("/api/edits", EDIT)
+        tails = {fact["tail"]["id"] for fact in visitor.get("/api/entities/Q76").json["facts"]}
+        assert REBORN in tails and BORN not in tails
+        edges = visitor.post("/api/graph", {"text": PROMPT}).json["edges"]
+        assert REBORN in {edge["entity"] for edge in edges} and BORN not in {edge["entity"] for edge in edges}
+        said = visitor.post("/api/generate", {"text": PROMPT, "words": 30, "temperature": 1.5, "top_p": 1.0}).body
+        assert b"2013" in said
+        text = "Barack Obama was born on March 21, 2013."
+        mentions = visitor.post("/api/annotate", {"text": text}).json["document"]["mentions"]
+        assert mentions[-1]["entity"]["id"] == REBORN and mentions[-1]["reasons"][0]["relation"]["id"] == "P569"
+
+    def test_by_ids_added_removed_and_in_order(self, visitor: Client) -> None:
+        added = {"action": "add", "head": "Q76", "relation": "P19", "tail": "Q1297"}
+        removed = {"action": "remove", "head": "Q76", "relation": "place of birth", "tail": "Honolulu"}
+        assert visitor.post("/api/edits", added).json["edit"]["removed"] == []
+        assert [each["id"] for each in visitor.post("/api/edits", removed).json["edit"]["removed"]] == ["Q18094"]
+        told = visitor.get("/api/edits").json
+        assert [(each["number"], each["action"]) for each in told["edits"]] == [(1, "add"), (2, "remove")]
+        assert told["allow_edit"] and not told["persist"]
+        assert visitor.ask("DELETE", "/api/edits/last").json["undone"]["action"] == "remove"
+        assert {"Q1297", "Q18094"} <= {f["tail"]["id"] for f in visitor.get("/api/entities/Q76").json["facts"]}
+
+    @pytest.mark.parametrize(
+        ("change", "code"),
+        [
+            ({"tail": "4 August 1961"}, "refused"),
+            ({"head": "Nobody"}, "unknown_id"),
+            ({"relation": "hobby"}, "unknown_id"),
+            ({"tail": "2013-13-45"}, "refused"),
+            ({"relation": "P26", "tail": "Q76"}, "refused"),
+            ({"action": "add", "tail": BORN}, "refused"),
+            ({"action": "remove"}, "refused"),
+            ({"action": "destroy"}, "invalid"),
+            ({"head": ""}, "invalid"),
+            ({"head": "x" * 301}, "invalid"),
+            ({"relation": "@@REFLEXIVE@@"}, "refused"),
+        ],
+    )
+    def test_bad_edits_change_nothing(self, visitor: Client, change: dict[str, str], code: str) -> None:
+        answer = visitor.post("/api/edits", EDIT | change)
+        assert (answer.status, answer.code) == (422, code), answer.body
+        assert ".kg:" not in answer.json["error"]["message"], "no path of this machine"
+        assert visitor.get("/api/edits").json["edits"] == []
+
+    def test_nothing_to_undo(self, visitor: Client) -> None:
+        answer = visitor.ask("DELETE", "/api/edits/last")
+        assert (answer.status, answer.code) == (404, "nothing_to_undo")
+
+    def test_too_many(self, live: Live) -> None:
+        with serving(live, allow_edit=True, limits=Limits(edits=1)) as client:
+            visitor = client.with_session()
+            assert visitor.post("/api/edits", EDIT).status == 201
+            answer = visitor.post("/api/edits", EDIT | {"action": "add", "tail": "5 May 1955"})
+            assert (answer.status, answer.code) == (422, "too_many_edits")
+
+
+class TestManyVisitors:
+    def test_none_sees_the_edits_of_another(self, client: Client) -> None:
+        one, other = client.with_session(), client.with_session()
+        before = client.words(top=50)
+        one.post("/api/edits", EDIT)
+        other.post("/api/edits", EDIT | {"tail": "5 May 1955"})
+        assert "2013" in one.words(top=50) and "1955" not in one.words(top=50)
+        assert "1955" in other.words(top=50) and "2013" not in other.words(top=50)
+        assert client.words(top=50) == before
+        assert client.get("/api/edits").json["edits"] == []
+
+    def test_a_session_must_be_there(self, client: Client) -> None:
+        lost = Client(client.port, client.service, "A" * 32)
+        for answer in (
+            lost.post("/api/complete", {"text": PROMPT}),
+            lost.post("/api/edits", EDIT),
+            lost.post("/api/generate", {"text": PROMPT}),
+            lost.get("/api/edits"),
+        ):
+            assert (answer.status, answer.code) == (404, "no_session")
+        assert client.post("/api/edits", EDIT).code == "no_session_given"
+        assert client.ask("DELETE", "/api/edits/last").status == 400
+
+    @pytest.mark.parametrize("name", ["short", "x" * 65, "../../../../../../etc/passwd", "a b" * 10])
+    def test_names_of_sessions(self, client: Client, name: str) -> None:
+        answer = client.get("/api/edits", X_Kglm_Session=name)
+        assert answer.status == 422 and "etc" not in answer.json["error"]["message"]
+
+    def test_the_one_that_was_idle_longest_goes(self, live: Live) -> None:
+        with serving(live, limits=Limits(sessions=2)) as client:
+            first, second = client.with_session(), client.with_session()
+            assert first.get("/api/edits").status == 200
+            third = client.with_session()
+            assert [each.get("/api/edits").status for each in (first, second, third)] == [200, 404, 200]
+
+    def test_idle_for_too_long(self, live: Live) -> None:
+        with serving(live, limits=Limits(session_seconds=0.05)) as client:
+            visitor = client.with_session()
+            time.sleep(0.1)
+            assert visitor.get("/api/edits").code == "no_session"
+
+    def test_a_model_that_was_let_go_is_made_again(self, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(sessions, "WARM", 1)
+        one, other = client.with_session(), client.with_session()
+        one.post("/api/edits", EDIT)
+        edited = one.words(top=50)
+        other.post("/api/edits", EDIT | {"tail": "5 May 1955"})
+        other.words()
+        assert one.words(top=50) == edited
+
+
+class TestWhatIsStored:
+    def test_off_by_default(self, live: Live) -> None:
+        with serving(live) as client:
+            visitor = client.with_session()
+            for answer in (visitor.post("/api/edits", EDIT), visitor.ask("DELETE", "/api/edits/last")):
+                assert (answer.status, answer.code) == (403, "edits_off")
+            assert client.get("/api/health").json["allow_edit"] is False
+
+    def test_refused_without_the_flag(self, visitor: Client, live: Live) -> None:
+        visitor.post("/api/edits", EDIT)
+        answer = visitor.post("/api/edits/persist")
+        assert (answer.status, answer.code) == (403, "persist_off")
+        assert live.graph.store.generation == 0
+
+    def test_durable_and_one_step(self, storing: Client, copy: Path) -> None:
+        visitor, other = storing.with_session(), storing.with_session()
+        other.post("/api/edits", {"action": "add", "head": "Q76", "relation": "P19", "tail": "Q1297"})
+        before = storing.words(top=50)
+        visitor.post("/api/edits", EDIT)
+        visitor.post("/api/edits", {"action": "remove", "head": "Q76", "relation": "P26", "tail": "Q13133"})
+        after = visitor.words(top=50)
+        assert visitor.post("/api/edits/persist").json == {"persisted": 2, "edits": []}
+        assert storing.words(top=50) == pytest.approx(after, rel=1e-5), "everybody sees it"
+        assert "2013" in other.words(top=50), "so do those with edits of their own"
+        assert len(other.get("/api/edits").json["edits"]) == 1
+        assert storing.get("/api/health").json["graph"]["facts"] == 6
+        with KnowledgeGraph.open(copy / "toy.kg", writable=True) as stored:
+            assert stored.generation == 1
+            born = stored.find_relation("P569") or 0
+            assert [stored.id(int(tail)) for tail in stored.tails(stored.number("Q76"), born)] == [REBORN]
+            assert len(stored.undo()) == 3
+        assert storing.words(top=50) == pytest.approx(before, rel=1e-5), "an edit by another process is followed too"
+
+    def test_nothing_to_store(self, storing: Client) -> None:
+        answer = storing.with_session().post("/api/edits/persist")
+        assert (answer.status, answer.code) == (422, "nothing_to_persist")
+        assert storing.post("/api/edits/persist").code == "no_session_given"
+
+    def test_what_another_stored_first(self, storing: Client) -> None:
+        one, other = storing.with_session(), storing.with_session()
+        for visitor in (one, other):
+            visitor.post("/api/edits", EDIT)
+        assert one.post("/api/edits/persist").status == 200
+        assert other.get("/api/edits").json["edits"] == [], "it is so already"
