@@ -1,0 +1,121 @@
+// The first view: a prompt, what comes next and why, the local graph, and edits of its facts.
+
+import * as api from "/page/api.js";
+import { bars } from "/page/bars.js";
+import { announce, fill, h, isAbort, percent, trouble, wordText } from "/page/dom.js";
+import { editing } from "/page/edit.js";
+import { drawGraph } from "/page/graph.js";
+import { parseSpan, promptBox, writeSpan } from "/page/prompt.js";
+import { chainText } from "/page/reason.js";
+
+const TOP = 25; // more than are shown, so that a word can be found again after an edit
+const REASONS = 8;
+
+export function completeView(root, health, go) {
+  let asked = { text: "", entities: [] };
+  let now = { answer: null, graph: null, before: null, opened: undefined };
+  let controller = null;
+  const unfolded = new Set();
+
+  const box = promptBox({ label: "A text to go on with", hint: "Barack Obama was born on", examples: health.examples, change: prompted });
+  const edits = editing({ allowed: health.allow_edit, persist: health.persist, changed: refresh });
+  const words = h("div", { class: "words" });
+  const picture = h("div", { class: "picture" });
+  const wordsCard = h("section", { class: "card", "aria-labelledby": "next-title" }, h("h2", { id: "next-title" }, "Next word"), words);
+  const graphCard = h("section", { class: "card", "aria-labelledby": "graph-title" },
+    h("h2", { id: "graph-title" }, "Local graph"),
+    h("p", { class: "muted note" }, health.allow_edit ? "Facts the next word can come from. Choose one to change it." : "Facts the next word can come from."),
+    picture);
+  const results = h("div", { class: "split" }, wordsCard, graphCard);
+  root.append(
+    h("h1", {}, "A language model that takes its facts from a knowledge graph"),
+    h("p", { class: "lead" }, "Every word comes with its reasons. Change a fact and the words follow, without any training."),
+    h("div", { class: "card" }, box.element), edits.element, results);
+
+  function prompted(prompt) {
+    if (prompt.text !== asked.text) unfolded.clear();
+    asked = prompt;
+    const query = new URLSearchParams();
+    if (prompt.text) query.set("text", prompt.text);
+    for (const span of prompt.entities) query.append("entity", writeSpan(span));
+    go("complete", query);
+    refresh();
+  }
+
+  async function refresh() {
+    controller?.abort();
+    controller = new AbortController();
+    const { signal } = controller;
+    results.hidden = !asked.text;
+    if (!asked.text) return;
+    results.setAttribute("aria-busy", "true");
+    const body = { ...asked, top: TOP, reasons: REASONS };
+    try {
+      const [answer, graph, before] = await Promise.all([
+        api.post("/api/complete", body, { signal }),
+        api.post("/api/graph", asked, { signal }),
+        edits.any() ? api.post("/api/complete", body, { signal, session: false }) : null,
+      ]);
+      now = { answer, graph, before, opened: answer.next[0]?.word ?? null };
+      draw();
+      say(answer);
+    } catch (error) {
+      if (isAbort(error)) return;
+      now.answer = null;
+      fill(words, trouble(error, refresh));
+      fill(picture);
+    }
+    results.removeAttribute("aria-busy");
+  }
+
+  function say({ next }) {
+    if (next.length) announce(`Most probable next word: ${wordText(next[0].word)}, ${percent(next[0].p)}. ${next[0].reasons[0] ? chainText(next[0].reasons[0]) : ""}`);
+  }
+
+  function draw() {
+    if (!now.answer) return;
+    const held = words.contains(document.activeElement) ? document.activeElement.closest("li")?.querySelector("button.bar")?.dataset.word : null;
+    bars(words, {
+      answer: now.answer, before: now.before, opened: now.opened,
+      open: (word) => { now.opened = word; draw(); },
+      edit: edits.dialog,
+      append: (word) => { box.set(`${box.area.value.trimEnd()} ${word}`, box.value().entities).then(() => box.area.focus()); },
+    });
+    if (held) [...words.querySelectorAll("button.bar")].find((bar) => bar.dataset.word === held)?.focus();
+    drawPicture();
+  }
+
+  function drawPicture() {
+    if (!now.graph || root.hidden) return;
+    const found = now.answer?.next.find((each) => each.word === now.opened) ?? null;
+    drawGraph(picture, {
+      graph: now.graph, found, unfolded,
+      edit: edits.dialog,
+      unfold: (parent) => { unfolded.add(parent); drawPicture(); picture.querySelector("[data-stop]")?.focus(); },
+    });
+  }
+
+  let width = 0;
+  new ResizeObserver(() => {
+    if (picture.clientWidth === width) return;
+    width = picture.clientWidth;
+    drawPicture();
+  }).observe(picture);
+  window.addEventListener("kglm-back", () => { if (!root.hidden) box.again(); });
+
+  let ready = null;
+  return {
+    title: "Complete & edit",
+    async show(query) {
+      ready ??= edits.load().catch(() => undefined);
+      await ready;
+      const text = query.get("text");
+      if (text === null && asked.text) {
+        go("complete", new URLSearchParams({ text: asked.text }));
+        drawPicture();
+      } else if (text !== asked.text || query.getAll("entity").join() !== asked.entities.map(writeSpan).join()) {
+        await box.set(text ?? health.examples[0] ?? "", query.getAll("entity").map(parseSpan).filter(Boolean));
+      } else drawPicture();
+    },
+  };
+}

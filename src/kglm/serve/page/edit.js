@@ -1,0 +1,156 @@
+// Edits of facts: the dialog that makes one, and the list of those made, with a way back.
+
+import * as api from "/page/api.js";
+import { combobox } from "/page/combobox.js";
+import { announce, count, fill, freshId, h, name, trouble } from "/page/dom.js";
+import { searchEntities } from "/page/entity.js";
+import { arrow, REFLEXIVE, stored } from "/page/reason.js";
+
+/** The edits of this session. `changed()` is called after each change, and once they are known. */
+export function editing({ allowed, persist, changed }) {
+  let edits = [];
+  const element = h("section", { class: "card edits", "aria-label": "Your edits" });
+
+  async function load() {
+    if (api.hasSession()) edits = (await api.get("/api/edits")).edits;
+    show();
+  }
+
+  function take(now, said) {
+    edits = now;
+    announce(said);
+    show();
+    changed();
+  }
+
+  async function act(button, work) {
+    button.disabled = true;
+    element.querySelector(".trouble")?.remove();
+    try {
+      await work();
+    } catch (error) {
+      element.append(trouble(error));
+    } finally {
+      button.disabled = false;
+    }
+  }
+
+  const undo = (event) => act(event.currentTarget, async () => {
+    const answer = await api.remove("/api/edits/last");
+    take(answer.edits, `Undone: ${answer.undone.text}`);
+    (element.querySelector("button") ?? document.getElementById("main")).focus();
+  });
+
+  const keep = (event) => act(event.currentTarget, async () => {
+    await api.post("/api/edits/persist", {});
+    take([], "Your edits are kept in the graph.");
+    fill(element, h("p", { tabindex: "-1" }, "Your edits are kept in the graph, for everyone."));
+    element.hidden = false;
+    element.firstElementChild.focus();
+  });
+
+  function show() {
+    element.hidden = !edits.length;
+    fill(element, edits.length > 0 && [
+      h("div", { class: "edit-head" }, h("h2", {}, "Your edits"), h("span", { class: "muted" }, "Only you see them, in this tab.")),
+      h("ol", { class: "edit-list" }, edits.map((edit) => h("li", {},
+        h("span", { class: `action a-${edit.action}` }, { set: "changed", add: "added", remove: "removed" }[edit.action] ?? edit.action), " ",
+        name(edit.head), " ", arrow(edit.relation), " ",
+        edit.action !== "add" && edit.removed.length > 0 && [h("s", {}, edit.removed.map((tail, k) => [k ? ", " : "", name(tail)])), " "],
+        edit.action !== "remove" && h("b", {}, name(edit.tail))))),
+      h("div", { class: "buttons" },
+        h("button", { type: "button", class: "primary", onclick: undo }, "Undo the last"),
+        persist && h("button", { type: "button", onclick: keep }, "Keep in the graph")),
+    ]);
+  }
+
+  /** `read`: {parent, relation, entity}, from either end. */
+  function dialog(read) {
+    const fact = stored(read);
+    const title = freshId("title");
+    const close = h("button", { type: "button", class: "quiet", "aria-label": "Close", onclick: () => box.close() }, "✕");
+    const box = h("dialog", { class: "dialog", "aria-labelledby": title });
+    const before = document.activeElement;
+    box.addEventListener("close", () => {
+      box.remove();
+      const next = box.returnValue === "edited" ? element.querySelector("button") : before;
+      if (next?.isConnected) next.focus({ preventScroll: true });
+    });
+    box.addEventListener("click", (event) => { if (event.target === box) box.close(); });
+    const head = h("div", { class: "sheet-head" }, h("h2", { id: title }, allowed ? "Edit this fact" : "This fact"), close);
+    const line = h("p", { class: "the-fact" }, name(fact.parent), arrow(fact.relation), h("b", {}, name(fact.entity)));
+    if (fact.relation.id === REFLEXIVE) fill(box, head, line, h("p", {}, "That somebody is who they are is no fact that could be edited."));
+    else if (!allowed) fill(box, head, line, h("p", {}, "Editing is off on this server. Start it with ", h("code", {}, "kglm serve RUN --allow-edit"), " to change facts and see the words follow."));
+    else fill(box, head, line, form(fact, box));
+    document.body.append(box);
+    box.showModal();
+  }
+
+  function form(fact, box) {
+    let picked = null;
+    const field = combobox({
+      label: "New value", placeholder: fact.entity.literal ? "a date or quantity, like 21 March 2013" : "search entities, or type a date, a quantity",
+      search: searchEntities, pick: (entity) => { picked = entity; }, free: true,
+    });
+    field.input.setAttribute("aria-required", "true");
+    const radio = (value, text, checked) => h("label", { class: "radio" }, h("input", { type: "radio", name: "action", value, checked }), text);
+    const wrong = h("div", {});
+    const others = h("p", { class: "muted", hidden: true });
+    tellOthers(fact, others);
+    const send = async (action, tail) => {
+      wrong.replaceChildren();
+      buttons.forEach((button) => { button.disabled = true; });
+      try {
+        await api.newSession();
+        const answer = await api.post("/api/edits", { action, head: fact.parent.id, relation: fact.relation.id, tail });
+        box.close("edited");
+        take(answer.edits, `Edited: ${answer.edit.text}`);
+      } catch (error) {
+        fill(wrong, trouble(error));
+      } finally {
+        buttons.forEach((button) => { button.disabled = false; });
+      }
+    };
+    const save = h("button", { class: "primary" }, "Change the fact");
+    const drop = h("button", { type: "button", class: "danger", onclick: () => send("remove", fact.entity.id) }, "Remove it");
+    const buttons = [save, drop];
+    const element = h("form", {
+      onsubmit: (event) => {
+        event.preventDefault();
+        const text = field.input.value.trim();
+        if (!text) field.input.focus();
+        else send(new FormData(element).get("action"), picked?.id ?? text);
+      },
+    },
+    field.element,
+    h("fieldset", {}, h("legend", { class: "unseen" }, "How"),
+      radio("set", "as the only one", true), radio("add", "besides what there is", false)),
+    others,
+    wrong,
+    h("div", { class: "buttons" }, save, drop),
+    h("p", { class: "muted" }, "The words change at once; nothing is trained. The stored graph stays as it is."));
+    setTimeout(() => field.input.focus());
+    return element;
+  }
+
+  /** What else the relation leads to, since it would go too. */
+  async function tellOthers(fact, element) {
+    try {
+      const { facts } = await api.get(`/api/entities/${encodeURIComponent(fact.parent.id)}?limit=100`);
+      const tails = facts.filter((each) => !each.reverse && each.relation.id === fact.relation.id && each.tail.id !== fact.entity.id);
+      if (!tails.length) return;
+      fill(element, "There is also ", tails.slice(0, 8).map(({ tail }, k) => [k ? ", " : "", name(tail)]), tails.length > 8 && ` and ${count(tails.length - 8, "other")}`, ".");
+      element.hidden = false;
+    } catch {
+      // a help, not a need
+    }
+  }
+
+  api.onSessionLost(() => {
+    if (!edits.length) return;
+    edits = [];
+    show();
+    announce("The server has forgotten your edits.");
+  });
+  return { element, load, dialog, any: () => edits.length > 0 };
+}

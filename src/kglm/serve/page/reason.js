@@ -1,0 +1,70 @@
+// Why a word: the types of a mention, and a reason written as a chain that people can read.
+
+import { h, name, percent } from "/page/dom.js";
+
+export const REFLEXIVE = "@@REFLEXIVE@@";
+export const TYPES = {
+  related: "a fact of someone mentioned",
+  again: "someone mentioned, again",
+  new: "someone new",
+  continue: "more of a name",
+  none: "no entity: a plain word",
+};
+
+/** `again` is told apart from the other facts: an entity that comes back on its own account. */
+export function typeOf(reason) {
+  return reason.type === "related" && reason.entity && reason.parent?.id === reason.entity.id ? "again" : reason.type;
+}
+
+export const isFact = (reason) => typeOf(reason) === "related" && reason.parent && reason.relation;
+
+/** Barack Obama —date of birth→ August 4, 1961, copied */
+export function chain(reason) {
+  const type = typeOf(reason);
+  const how = h("span", { class: "how" }, reason.copied ? ", copied" : ", generated");
+  if (type === "none") return h("span", { class: "chain" }, "no entity, a plain word");
+  if (type === "again") return h("span", { class: "chain" }, name(reason.entity), " again", how);
+  if (type === "new") return h("span", { class: "chain" }, "new: ", name(reason.entity), how);
+  if (type === "continue") return h("span", { class: "chain" }, "more of ", name(reason.entity), how);
+  return h("span", { class: "chain" }, ...fact(reason.parent, reason.relation, reason.entity), how);
+}
+
+/** Arrows point from head to tail; a fact that is read from its tail has a relation `R:…`. */
+export function fact(parent, relation, entity) {
+  return [name(parent), " ", arrow(relation), " ", name(entity)];
+}
+
+const isReverse = (relation) => relation.id.startsWith("R:");
+const plainly = (relation) => (relation.id === REFLEXIVE ? "again" : relation.label.replace(/^← /, ""));
+
+export function arrow(relation) {
+  const [start, end] = isReverse(relation) ? ["←", "—"] : ["—", "→"];
+  return h("span", { class: "arrow" }, start, h("bdi", {}, plainly(relation)), end);
+}
+
+export const relationText = (relation) => (isReverse(relation) ? "← " : "") + plainly(relation);
+export const factText = ({ parent, relation, entity }) => fact(parent, relation, entity).map((part) => part.textContent ?? part).join("");
+
+/** The fact as it is stored, from head to tail. */
+export function stored({ parent, relation, entity }) {
+  if (!isReverse(relation)) return { parent, relation, entity };
+  return { parent: entity, relation: { id: relation.id.slice(2), label: plainly(relation) }, entity: parent };
+}
+
+export function chainText(reason) {
+  return `${chain(reason).textContent}, ${percent(reason.p)}`;
+}
+
+/** How much of a probability comes by which type, in the order of TYPES; what is not told is left out. */
+export function shares(reasons) {
+  const found = Object.fromEntries(Object.keys(TYPES).map((type) => [type, 0]));
+  for (const reason of reasons) found[typeOf(reason)] += reason.p;
+  return Object.entries(found).filter(([, p]) => p > 0);
+}
+
+export const swatch = (type) => h("span", { class: `swatch t-${type}`, "aria-hidden": "true" });
+
+export function legend(types = Object.keys(TYPES)) {
+  return h("ul", { class: "legend", "aria-label": "Colours" },
+    types.map((type) => h("li", {}, swatch(type), TYPES[type])));
+}
