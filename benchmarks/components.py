@@ -1,0 +1,60 @@
+"""Where the nats of a model go: by component, inside mentions and outside, known words and unknown ones.
+
+python benchmarks/components.py --run awd --run kglm --data lw2-last.jsonl.gz
+
+By the annotated joint likelihood, so that every part has a name. All columns are nats per word of the text, so they add
+up; `unknown` is what the penalty log |U| adds for unknown words that no alias has. `floor` is the UPP of the first run
+if all words inside mentions were free: what a graph could give at most if nothing else changed. Prints Markdown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from kglm.model.annotation import EncodedDocument
+from kglm.text.vocabulary import UNKNOWN_INDEX
+from kglm.train.run import Run, read_for_training
+from kglm.train.totals import COMPONENTS, evaluate
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--run", type=Path, action="append", required=True)
+    parser.add_argument("--data", type=Path, required=True)
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    documents = read_for_training([given.data])
+    print(f"| | {' | '.join(COMPONENTS)} | unknown outside | unknown inside | all | floor |")
+    print("|---|" + "---:|" * (len(COMPONENTS) + 4))
+    for path in given.run:
+        run = Run.open(path)
+        encoded = run.encode(documents, "encoding")
+        found = evaluate(run.model, run.builder, encoded, rows=10, length=70)
+        nats, plain = found.nats(), run.vectors is None
+        penalty = math.log(max(run.vocabulary.unknown_types, 1)) / found.targets
+        outside, inside = (count * penalty for count in unknown(encoded, copies=not plain))
+        total = nats["nats"] + outside + inside
+        cells = [nats[name] for name in COMPONENTS] + [outside, inside, total]
+        floor = f"{math.exp(nats['word_none'] + outside - total):.2f}" if plain else ""
+        print(f"| {path.name} | {' | '.join(f'{cell:.3f}' for cell in cells)} | {floor} |")
+
+
+def unknown(documents: Sequence[EncodedDocument], *, copies: bool) -> tuple[int, int]:
+    """Unknown words outside mentions and inside; not those that can be copied from a name, if the model copies."""
+    outside = inside = 0
+    for document in documents:
+        for target in (document.words_N[1:] == UNKNOWN_INDEX).nonzero()[0].tolist():
+            if document.node_T[target] < 0:
+                outside += 1
+            elif not (copies and document.slots_T.get(target)):
+                inside += 1
+    return outside, inside
+
+
+if __name__ == "__main__":
+    main()
