@@ -8,8 +8,12 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c co
 STAMPS := pyproject.toml constraints.txt
 EXTRAS ?= serve ray hf
 SLOW   ?= not slow
+# Tests write many small files that must be safe at once: in memory, if there is room, nobody waits for a disk.
+MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000000 {print "/dev/shm"}')
+# Tests start many processes: what is compiled once is kept, whatever the shell says.
+export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: install quickstart test test-slow check format clean
+.PHONY: install quickstart test test-slow check style format clean
 
 install: $(VENV)/.installed
 
@@ -34,16 +38,24 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 quickstart: install
 	$(BIN)/kglm quickstart
 
-test: $(VENV)/.installed-dev check
-	$(BIN)/python -m pytest -n 2 -m "$(SLOW)"
+# mypy takes a minute and runs beside the tests: content, it says so when it is done; otherwise its findings come last.
+test: style
+	@scratch=$$(mktemp -d $(if $(MEMORY),-p $(MEMORY))); \
+	{ $(BIN)/mypy >$$scratch/types 2>&1 && cat $$scratch/types; } & mypy=$$!; \
+	TMPDIR=$$scratch $(BIN)/python -m pytest -n 2 -m "$(SLOW)"; failed=$$?; \
+	wait $$mypy || { cat $$scratch/types; failed=1; }; \
+	rm -rf $$scratch; \
+	exit $$failed
 
 test-slow: SLOW := slow
 test-slow: test
 
-check: $(VENV)/.installed-dev
+check: style
+	$(BIN)/mypy
+
+style: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix .

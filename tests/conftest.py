@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import sys
 from collections.abc import Callable, Iterator
+from multiprocessing import forkserver
+from multiprocessing.context import BaseContext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +29,10 @@ TOGETHER = {
     "text/test_articles_sample.py", "train/test_run.py", "train/test_world.py",
 }  # fmt: skip
 """Modules whose tests share what takes seconds to make: one worker runs them all, so that it is made once."""
+
+LOADS = [
+    "hypothesis", "kglm.annotate.pipeline", "kglm.evaluate.perplexity", "kglm.train.loop", "pytest", "spacy.lang.en",
+]  # fmt: skip
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -72,6 +79,18 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
         return Left(int(left.value.code or 0), captured.out, captured.err)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def forks() -> BaseContext:
+    """Processes of their own that begin with what takes seconds to load, as the workers of a command do.
+
+    Work that an earlier test gave to workers may have started the process they are forked from, without all that.
+    """
+    forkserver._forkserver._stop()  # type: ignore[attr-defined]
+    forkserver.set_forkserver_preload(LOADS)
+    forkserver.ensure_running()
+    return multiprocessing.get_context("forkserver")
 
 
 @pytest.fixture

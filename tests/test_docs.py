@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+import tiny
 from conftest import ROOT, Command
 from dumps import entity, item, lines, statement
-from kglm import bundled
 from kglm.config import describe
 from kglm.train.settings import RunConfig
 
@@ -40,10 +40,10 @@ def files(page: Path) -> dict[str, str]:
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """A folder with the files that the examples name."""
-    shutil.copy(bundled.FACTS, tmp_path / "facts.tsv")
-    shutil.copy(bundled.ENTITIES, tmp_path / "entities.jsonl")
-    shutil.copy(bundled.RELATIONS, tmp_path / "relations.tsv")
-    shutil.copy(bundled.DOCUMENTS, tmp_path / "corpus.jsonl")
+    shutil.copy(tiny.FACTS, tmp_path / "facts.tsv")
+    shutil.copy(tiny.ENTITIES, tmp_path / "entities.jsonl")
+    shutil.copy(tiny.RELATIONS, tmp_path / "relations.tsv")
+    shutil.copy(tiny.DOCUMENTS, tmp_path / "corpus.jsonl")
     (tmp_path / "redirects.tsv").write_text("NYC\tNew York City\n")
     dump = lines([entity("Q76", "Barack Obama", {"P27": [statement(item("Q30"))]}), entity("Q30", "United States")])
     (tmp_path / "latest-all.json.bz2").write_bytes(bz2.compress(dump))

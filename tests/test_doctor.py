@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kglm.bundled import DOCUMENTS
 from kglm.doctor import SHOWN, examine
 from kglm.errors import DataError
+from tiny import DOCUMENTS
 from worlds import make_store
 
 

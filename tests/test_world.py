@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from kglm import bundled
+import tiny
+from kglm.bundled import ENTITIES, FACTS, RELATIONS
 from kglm.kg.imports import import_graph
 from kglm.kg.literals import canonical_literal, is_literal, quantity_unit
 
-WORLD = Path(bundled.__file__).parent / "world"
-FACTS, ENTITIES, RELATIONS = WORLD / "facts.tsv", WORLD / "entities.jsonl", WORLD / "relations.tsv"
 HUMAN, US = "Q5", "Q30"
 
 SEVERAL = {
@@ -156,8 +155,8 @@ def test_the_facts_of_the_paper(world: World) -> None:
 
 
 def test_it_holds_what_the_tiny_world_holds(world: World) -> None:
-    tiny = {tuple(line.split("\t")) for line in bundled.FACTS.read_text(encoding="utf-8").splitlines()}
-    assert tiny <= set(world.facts)
+    held = {tuple(line.split("\t")) for line in tiny.FACTS.read_text(encoding="utf-8").splitlines()}
+    assert held <= set(world.facts)
 
 
 def test_it_is_imported_without_a_complaint(world: World, tmp_path: Path) -> None:

@@ -1,9 +1,8 @@
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -88,12 +87,14 @@ def test_entities_that_came_later_are_in_it(store: Path) -> None:
         assert [fork.id(node) for node in names["Ada", "Q."]] == ["Q10"]
 
 
-def test_several_processes_may_make_it_at_once(store: Path) -> None:
+def test_several_processes_may_make_it_at_once(store: Path, forks: Any) -> None:
     """It is made by whoever asks first, without a lock: all end well, and one index stays."""
-    make = "import sys; from kglm.annotate.names import NameIndex; from kglm.kg.graph import KnowledgeGraph; "
-    make += "NameIndex.for_graph(KnowledgeGraph.open(sys.argv[1]))"
-    running = [subprocess.Popen([sys.executable, "-c", make, str(store)]) for _ in range(2)]
-    assert [process.wait() for process in running] == [0, 0]
+    running = [forks.Process(target=index, args=(store,)) for _ in range(2)]
+    for process in running:
+        process.start()
+    for process in running:
+        process.join()
+    assert [process.exitcode for process in running] == [0, 0]
     assert len(list(Path(f"{store}.names").iterdir())) == 1
 
 

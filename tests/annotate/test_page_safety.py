@@ -13,12 +13,12 @@ import time
 import pytest
 
 from kglm.annotate.page import SCRIPT, STYLE, PageEntry, document_page, index_page, page_entry
-from kglm.bundled import DOCUMENTS
 from kglm.errors import DataError
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import REFLEXIVE
 from kglm.text.document import END, START, Document, Mention, read_documents
 from pages import BOY, EVIL, FACTS, LAND, NAMES, NINTENDO, PLAYER, mario_land, new, read, text_of
+from tiny import DOCUMENTS
 from worlds import make_store
 
 

@@ -11,7 +11,9 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,6 +31,8 @@ from worlds import make_store
 FACTS = (("Q1", "P19", "Q2"), ("Q2", "P17", "Q3"), ("Q1", "P31", "Q5"))
 NAMES = {"Q1": ("Clara Dunn",), "Q2": ("Ulm",), "Q3": ("Germany",), "Q5": ("human",)}
 COUNT = 90
+
+pytestmark = pytest.mark.usefixtures("forks")
 
 
 @pytest.fixture(scope="module")
@@ -82,33 +86,31 @@ def test_any_number_of_workers_gives_the_same_bytes(
     assert [path.name for path in tmp_path.iterdir()] == ["d.jsonl"], "nothing else is left"
 
 
-RUN = """
-import sys, time
-from pathlib import Path
-from kglm.annotate import pipeline
-write = pipeline._write
-def slowly(parts, shard):
-    write(parts, shard)
-    print("shard", shard.number, flush=True)
-    time.sleep(0.3)
-pipeline._write = slowly
-pipeline.SHARD = 10
-pipeline.annotate([Path(sys.argv[1])], Path(sys.argv[2]), pipeline.Recipe(sys.argv[3], pipeline.AnnotateConfig()))
-"""
+def run_slowly(sources: Path, to: Path, kg: Path, says: Connection) -> None:
+    """Says which shards are written."""
+    write = pipeline._write
+
+    def slowly(parts: Path, shard: Shard) -> None:
+        write(parts, shard)
+        says.send(shard.number)
+        time.sleep(0.3)
+
+    pipeline._write, pipeline.SHARD = slowly, 10
+    annotate([sources], to, recipe(kg))
 
 
 def test_a_run_that_was_killed_goes_on(
-    kg: Path, sources: Path, expected: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kg: Path, sources: Path, expected: bytes, tmp_path: Path, forks: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     to = tmp_path / "d.jsonl"
-    words = [sys.executable, "-c", RUN, str(sources), str(to), str(kg)]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            if line.strip() == "shard 3":
-                break
-        os.kill(process.pid, signal.SIGKILL)
-    assert not to.exists()
+    written, says = forks.Pipe(duplex=False)
+    process = forks.Process(target=run_slowly, args=(sources, to, kg, says))
+    process.start()
+    while written.recv() < 3:
+        pass
+    process.kill()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL and not to.exists()
     done = []
     monkeypatch.setattr(pipeline, "SHARD", 10)
     write = pipeline._write

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 from kglm.annotate.statistics import corpus_statistics
-from kglm.bundled import DOCUMENTS
 from kglm.kg.ids import NEW
 from kglm.text.document import END, START, Document, Mention, read_documents
+from tiny import DOCUMENTS
 
 
 def test_every_count() -> None:

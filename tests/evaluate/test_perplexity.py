@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from conftest import Command, Left
-from kglm.bundled import DOCUMENTS, ENTITIES, FACTS, RELATIONS
 from kglm.errors import ConfigError, DataError
 from kglm.evaluate.adaptive import Adaptation
 from kglm.evaluate.perplexity import Report, Scored, Task, corpus_protocol, evaluate, interval, judge, perplexity
@@ -24,6 +23,7 @@ from kglm.text.document import START, Document
 from kglm.train.run import read_for_training
 from kglm.train.settings import MODELS, load_config
 from kglm.train.start import train
+from tiny import DOCUMENTS, ENTITIES, FACTS, RELATIONS
 
 CONFIG = MarginalConfig(samples=20)
 

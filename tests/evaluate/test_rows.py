@@ -10,9 +10,9 @@ from xml.etree import ElementTree
 import pytest
 
 from conftest import Command
-from kglm.bundled import DOCUMENTS
 from kglm.evaluate.published import COMPLETION, CORPUS, PERPLEXITY
 from kglm.evaluate.rows import label
+from tiny import DOCUMENTS
 
 
 @pytest.fixture(autouse=True)

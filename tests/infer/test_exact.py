@@ -13,13 +13,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from brute_force import enumerate_log_joint
 from kglm.errors import ConfigError
 from kglm.infer.beam import beam_search, exact
 from kglm.infer.cache import Cache
 from kglm.infer.scene import AllEntities, Scene
 from kglm.model.latent import LatentConfig
 from kglm.text.document import START, Document
-from toys import OPTIONS, YEAR, Some, Step, Toy, enumerate_log_joint, legal_steps, make_toy
+from toys import OPTIONS, YEAR, Some, Step, Toy, legal_steps, make_toy
 
 TEXTS = [["Mario", "is", "Boy"], ["Game", "Boy", "Tennis"], ["Mario", "Land", "1989"], ["is"]]
 PENALTIES = (0.0, math.log(5))
@@ -35,9 +36,10 @@ def brute_force(toy: Toy, words: list[str]) -> dict[float, float]:
     for word in words:
         histories = [[*steps, replace(step, word=word)] for steps in histories for step in legal_steps(toy, steps)]
     totals = dict.fromkeys(PENALTIES, 0.0)
+    known: dict[tuple[Step, ...], float] = {}
     for steps in histories:
         said = [replace(step, word="@@UNKNOWN@@") if unknown(toy, step) else step for step in steps]
-        log_joint = enumerate_log_joint(toy, said, written=words)
+        log_joint = enumerate_log_joint(toy, said, written=words, known=known)
         for penalty in PENALTIES:
             totals[penalty] += math.exp(log_joint - penalty * sum(unknown(toy, step) for step in steps))
     return {penalty: math.log(total) for penalty, total in totals.items()}

@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from brute_force import enumerate_log_joint
 from kglm.errors import DataError
 from kglm.infer.histories import CONTINUE, FIRST, NONE
 from kglm.infer.next_word import NextWordConfig, NextWords, Reason, describe, next_words
 from kglm.infer.reading import Reading, Span, read
 from kglm.model.annotation import Type
 from kglm.text.document import START
-from toys import OPTIONS, Step, Toy, enumerate_log_joint, legal_steps, make_toy, random_texts, sayable
+from toys import OPTIONS, Step, Toy, legal_steps, make_toy, random_texts, sayable
 
 
 @pytest.fixture(scope="module")
@@ -42,10 +43,11 @@ def brute_force(toy: Toy, steps: list[Step]) -> tuple[dict[str, float], dict[tup
     """p of each next word, and of each way to it."""
     words: dict[str, float] = defaultdict(float)
     ways: dict[tuple[str, Type, int, int, int], float] = defaultdict(float)
+    known: dict[tuple[Step, ...], float] = {}
     before = enumerate_log_joint(toy, steps) if steps else 0.0
     for step in legal_steps(toy, steps):
         for said in sayable(toy, step):
-            p = math.exp(enumerate_log_joint(toy, [*steps, said]) - before)
+            p = math.exp(enumerate_log_joint(toy, [*steps, said], known=known) - before)
             words[said.word] += p
             ways[said.word, step.type, step.node, step.parent, step.relation] += p
     return words, ways

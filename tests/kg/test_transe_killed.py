@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,21 +17,20 @@ from kglm.kg.transe import TransEConfig, embed_graph
 from rings import SMALL, ring
 from worlds import make_store
 
-EMBED = """
-import sys
-from kglm.kg import transe
-transe.ROUND = 64
-config = transe.TransEConfig(dim=32, epochs=int(sys.argv[2]), batch=16, save_every=0)
-print("start", flush=True)
-transe.embed_graph(sys.argv[1], config)
-"""
+INTERRUPTED = 77
 
 
-def started(path: Path, epochs: int = 40) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", EMBED, str(path), str(epochs)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    process.stdout.readline()
+def embed(path: Path, epochs: int) -> None:
+    transe.ROUND = 64
+    try:
+        embed_graph(path, TransEConfig(dim=32, epochs=epochs, batch=16, save_every=0))
+    except KeyboardInterrupt:
+        raise SystemExit(INTERRUPTED) from None
+
+
+def started(forks: Any, path: Path, epochs: int = 40) -> Any:
+    process = forks.Process(target=embed, args=(path, epochs))
+    process.start()
     return process
 
 
@@ -48,39 +47,39 @@ def finished(path: Path) -> tuple[bool, bytes]:
     return report.resumed, b"".join((directory / f"{name}.npy").read_bytes() for name in ("entity", "relation"))
 
 
-def test_killed_and_run_again_is_never_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_killed_and_run_again_is_never_killed(tmp_path: Path, forks: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transe, "ROUND", 64)
     whole, killed = (make_store(tmp_path / name, ring()) for name in ("whole", "killed"))
     for pause in (0.0, 0.15):
-        process = started(killed)
+        process = started(forks, killed)
         wait_for_state(killed)
         time.sleep(pause)
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
+        process.kill()
+        process.join()
     assert newest(Path(f"{killed}.vectors")) is None
     resumed, vectors = finished(killed)
     assert resumed
     assert finished(whole) == (False, vectors)
 
 
-def test_ctrl_c_leaves_a_state_to_go_on_from(tmp_path: Path) -> None:
+def test_ctrl_c_leaves_a_state_to_go_on_from(tmp_path: Path, forks: Any) -> None:
     path = make_store(tmp_path, ring())
-    process = started(path, 100_000)
+    process = started(forks, path, 100_000)
     wait_for_state(path)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode != 0 and "KeyboardInterrupt" in errors
+    os.kill(process.pid, signal.SIGINT)
+    process.join(60)
+    assert process.exitcode == INTERRUPTED
     assert newest(Path(f"{path}.vectors.partial")) is not None
     assert not Path(f"{path}.vectors.lock").exists()
 
 
-def test_two_at_once_are_told(tmp_path: Path) -> None:
+def test_two_at_once_are_told(tmp_path: Path, forks: Any) -> None:
     path = make_store(tmp_path, ring())
-    process = started(path, 100_000)
+    process = started(forks, path, 100_000)
     try:
         wait_for_state(path)
         with pytest.raises(KglmError, match="being made"):
             embed_graph(path, SMALL)
     finally:
         process.kill()
-        process.communicate()
+        process.join()

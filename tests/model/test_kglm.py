@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from brute_force import enumerate_log_joint
 from kglm.errors import ConfigError
 from kglm.kg.ids import NEW
 from kglm.model.annotation import Type
@@ -23,7 +24,6 @@ from toys import (
     Step,
     Toy,
     annotated,
-    enumerate_log_joint,
     legal_steps,
     make_toy,
     random_texts,

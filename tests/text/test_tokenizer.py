@@ -155,24 +155,24 @@ def test_any_words_can_be_put_together(some: list[str]) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "a" * 1_000_000,
-        "." * 200_000,
-        ")" * 100_000,
-        "( " * 50_000,
-        '. " ' * 40_000,
-        "—" * 100_000,
-        "\n" * 1_000_000,
-        "\n x" * 50_000,
-        "a-" * 50_000,
-        "שלום עולם. " * 20_000,
-        "👨‍👩‍👧" * 20_000,
-        "\x00\x1b[31m" * 50_000,
+        "a" * 250_000,
+        "." * 50_000,
+        ")" * 25_000,
+        "( " * 15_000,
+        '. " ' * 10_000,
+        "—" * 25_000,
+        "\n" * 250_000,
+        "\n x" * 15_000,
+        "a-" * 15_000,
+        "שלום עולם. " * 6_000,
+        "👨‍👩‍👧" * 6_000,
+        "\x00\x1b[31m" * 15_000,
         "\ud800" * 1000,
     ],
     ids=lambda text: ascii(text[:6]),
 )
 def test_hostile_text_is_cut_in_linear_time(text: str) -> None:
-    found = tokenizer().tokens(text, range(0, len(text), 50_000))
+    found = tokenizer().tokens(text, range(0, len(text), 15_000))
     assert all(text[t.start : t.end] == t.text for t in found)
     assert sum(map(len, tokenizer().sentences(text))) == len(tokenizer().words(text))
 

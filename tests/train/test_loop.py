@@ -3,11 +3,12 @@ from __future__ import annotations
 import json
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from dataclasses import replace
+from itertools import pairwise
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -17,7 +18,7 @@ from kglm.train.checkpoint import StateDirectory, load_into, load_tensors, save_
 from kglm.train.loop import TrainConfig, Trainer
 from kglm.train.totals import COMPONENTS, evaluate
 from toys import make_toy, random_documents
-from trainers import CONFIG, TESTS, run_files, same, trainer
+from trainers import CONFIG, run_files, same, trainer
 
 
 @pytest.mark.parametrize("model", ["model", "proposal", "plain", "tracker", "tracker_proposal"])
@@ -64,6 +65,23 @@ def test_so_it_is_with_other_models(tmp_path: Path, model: str) -> None:
     assert same(whole, parts) and log == parts_log
 
 
+def test_the_step_size_falls_to_nothing_and_resuming_knows_how_far_it_is(tmp_path: Path) -> None:
+    config = replace(CONFIG, schedule="linear", average="ema")
+    whole = trainer(tmp_path / "whole", config)
+    rates = []
+    step = whole.optimiser.step
+    whole.optimiser.step = lambda *a: (rates.append(whole.optimiser.param_groups[0]["lr"]), step(*a))[1]  # type: ignore[method-assign]
+    whole.fit()
+    assert rates[0] == CONFIG.learning_rate and 0 < rates[-1] < 0.15 * CONFIG.learning_rate
+    assert all(later < earlier for earlier, later in pairwise(rates))
+    trainer(tmp_path / "parts", config).fit(stop_after=5)
+    rest = trainer(tmp_path / "parts", config)
+    assert rest.resume()
+    rest.fit()
+    (weights, log), (parts, parts_log) = run_files(tmp_path / "whole"), run_files(tmp_path / "parts")
+    assert same(weights, parts) and log == parts_log
+
+
 def test_a_stream_is_read_on_where_it_was(tmp_path: Path) -> None:
     config = replace(CONFIG, batching="stream", rows=2)
     trainer(tmp_path / "whole", config, model="plain").fit()
@@ -75,29 +93,24 @@ def test_a_stream_is_read_on_where_it_was(tmp_path: Path) -> None:
     assert same(whole, parts) and log == parts_log
 
 
-KILLED = """
-import sys
-from pathlib import Path
-from dataclasses import replace
-sys.path.insert(0, {tests!r})
-from trainers import CONFIG, trainer
-made = trainer(Path(sys.argv[1]), replace(CONFIG, checkpoint_minutes=1e-9))
-made.resume()
-print("start", flush=True)
-made.fit()
-"""
+def train_on(home: Path, started: Connection) -> None:
+    made = trainer(home, replace(CONFIG, checkpoint_minutes=1e-9))
+    made.resume()
+    started.send(made.step)
+    made.fit()
 
 
-def test_killed_and_resumed_is_never_killed(uninterrupted: Path, tmp_path: Path) -> None:
-    script = KILLED.format(tests=str(TESTS))
+def test_killed_and_resumed_is_never_killed(uninterrupted: Path, tmp_path: Path, forks: Any) -> None:
     killed = 0
     for delay in (0.1, 0.2):
-        process = subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True)
-        assert process.stdout is not None and process.stdout.readline() == "start\n"
+        started, says = forks.Pipe(duplex=False)
+        process = forks.Process(target=train_on, args=(tmp_path, says))
+        process.start()
+        assert started.recv() >= 0
         time.sleep(delay)
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        killed += process.returncode == -signal.SIGKILL
+        process.kill()
+        process.join()
+        killed += process.exitcode == -signal.SIGKILL
     assert killed == 2, "too fast a machine: it was done before it could be killed"
     rest = trainer(tmp_path)
     assert rest.resume()

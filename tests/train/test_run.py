@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from kglm.bundled import DOCUMENTS, ENTITIES, FACTS, RELATIONS
 from kglm.doctor import examine
 from kglm.errors import ConfigError, DataError, KglmError, VersionError
 from kglm.kg.edits import FactEdit, NewEntity
@@ -26,6 +25,7 @@ from kglm.train.run import Run, read_for_training
 from kglm.train.settings import PRESETS, SHIPPED, RunConfig, load_config
 from kglm.train.start import train
 from kglm.train.totals import evaluate
+from tiny import DOCUMENTS, ENTITIES, FACTS, RELATIONS
 
 SETTINGS = load_config("tiny", "kglm", ["train.epochs=2"])
 
@@ -272,3 +272,10 @@ def test_a_document_far_longer_than_a_chunk(run: Path) -> None:
         evaluate(loaded.model, loaded.builder, [encoded], rows=1, length=length).nats()["nats"] for length in (70, 2000)
     ]
     assert values[0] == pytest.approx(values[1], rel=1e-5)
+
+
+def test_a_run_finds_its_graph_where_both_were_moved_and_where_it_was_moved_alone(run: Path, tmp_path: Path) -> None:
+    together = shutil.copytree(run.parent, tmp_path / "together") / run.name
+    assert Run.open(together).graph.store.path.resolve() == (together.parent / "world.kg").resolve()
+    alone = shutil.copytree(run, tmp_path / "alone")
+    assert Run.open(alone).graph.store.path.resolve() == (run.parent / "world.kg").resolve()

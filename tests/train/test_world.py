@@ -1,39 +1,43 @@
-"""Two processes train what one trains: real `torchrun`, real DistributedDataParallel."""
+"""Two processes train what one trains: real DistributedDataParallel, and a command under real `torchrun`."""
 
 from __future__ import annotations
 
 import json
+import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from safetensors.torch import load_file
 
 from conftest import Command
-from kglm.bundled import DOCUMENTS, ENTITIES, FACTS, RELATIONS
 from kglm.errors import ConfigError
 from kglm.kg.imports import import_graph
 from kglm.kg.transe import TransEConfig, embed_graph
-from kglm.train.world import World, choose_device
-from trainers import TESTS, trainer
+from kglm.train.world import World, choose_device, joined
+from tiny import DOCUMENTS, ENTITIES, FACTS, RELATIONS
+from trainers import trainer
 
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-SHARED = """
-import sys
-from pathlib import Path
-sys.path.insert(0, {tests!r})
-from trainers import trainer
-from kglm.train.world import joined
-with joined("cpu") as world:
-    jobs = [("whole", None), ("parts", 5), ("parts", None), ("begun", 5), ("begun", 7)]
-    jobs += [("tracker", 3), ("tracker", None), ("tracker_proposal", None)]
-    for name, stop_after in jobs:
-        home, model = Path(sys.argv[1]), name if name.startswith("tracker") else "model"
-        made = trainer(home / name, model=model, world=world, store=home / f"{{world.rank}} {{name}}")
-        made.resume()
-        made.fit(stop_after=stop_after)
-"""
+JOBS = [
+    *(("whole", None), ("parts", 5), ("parts", None), ("begun", 5), ("begun", 7)),
+    *(("tracker", 3), ("tracker", None), ("tracker_proposal", None)),
+]
+"""What is trained, and after how many steps it is stopped."""
+
+
+def train_together(home: Path, rank: int, port: int) -> None:
+    """One of two processes, with what `torchrun` would tell it."""
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2", "RANK": str(rank)}
+    with joined("cpu") as world:
+        for name, stop_after in JOBS:
+            model = name if name.startswith("tracker") else "model"
+            made = trainer(home / name, model=model, world=world, store=home / f"{rank} {name}")
+            made.resume()
+            made.fit(stop_after=stop_after)
 
 
 def close(left: Path, right: Path) -> None:
@@ -50,13 +54,18 @@ def close(left: Path, right: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trained(tmp_path_factory: pytest.TempPathFactory, forks: Any) -> Path:
     """In `one` by one process; in `two` by two: whole, in parts, and begun."""
     home = tmp_path_factory.mktemp("trained")
-    (home / "shared.py").write_text(SHARED.format(tests=str(TESTS)))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    both = [forks.Process(target=train_together, args=(home / "two", rank, port), daemon=True) for rank in range(2)]
+    for process in both:
+        process.start()
     trainer(home / "one").fit()
-    command = [*TORCHRUN, str(home / "shared.py"), str(home / "two")]
-    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    for process in both:
+        process.join(120)
+    assert [process.exitcode for process in both] == [0, 0]
     return home
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Literal, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
-from kglm.annotate.english import capitalised, uncapitalised
+from kglm.annotate.draft import Draft, Split
+from kglm.annotate.english import uncapitalised
 from kglm.annotate.speaker import (
     OCCUPATION,
     Fact,
@@ -24,10 +25,6 @@ from kglm.annotate.speaker import (
 from kglm.annotate.wordings import Slot, Wording
 from kglm.kg.ids import INSTANCE_OF, REVERSE
 from kglm.kg.literals import is_literal
-from kglm.text.tokenizer import tokenizer
-
-Split = Literal["train", "held", "all"]
-"""Which wordings are used: those to train on, those that are held out, or both."""
 
 
 @dataclass(frozen=True)
@@ -50,71 +47,8 @@ class WritingConfig:
     """How often a sentence begins with "In addition" or the like."""
     sections: float = 0.4
     """How often an article is in sections, with headings."""
-
-
-class Mark(NamedTuple):
-    """Characters [start, end) of a text mention an entity."""
-
-    start: int
-    end: int
-    node: int
-    source: str
-
-
-@dataclass
-class Draft:
-    """A text on its way, with the mentions in it."""
-
-    rng: random.Random
-    topic: int
-    split: Split
-    text: str = ""
-    marks: list[Mark] = field(default_factory=list)
-    said: set[Fact] = field(default_factory=set)
-    """Facts that need not be said any more; one that is stored in several ways is there in all of them."""
-    facts: int = 0
-    """How many were said."""
-    used: set[str] = field(default_factory=set)
-    """Wordings: none is used twice."""
-    named: set[int] = field(default_factory=set)
-    """Whoever was named so far; their first names are links."""
-    sentences: list[set[int]] = field(default_factory=list)
-    """Whom each sentence mentions."""
-    last_subject: int = -1
-    american: bool = True
-    """How its dates are written."""
-    heading: str = ""
-    """It stands over the next sentence."""
-
-    def add(self, parts: Sequence[Part]) -> None:
-        """A sentence."""
-        if self.heading:
-            self.text += f"\n\n{self.heading}\n\n" if self.text else f"{self.heading}\n\n"
-            self.heading = ""
-        elif self.text:
-            self.text += " "
-        mentioned = set()
-        for place, part in enumerate(parts):
-            text = part.text if place else capitalised(part.text)
-            if part.node >= 0:
-                source = part.source
-                if source == "WIKI":
-                    source = "NEL" if part.node in self.named and not _takes_the_stop(text) else "WIKI"
-                    self.named.add(part.node)
-                self.marks.append(Mark(len(self.text), len(self.text) + len(text), part.node, source))
-                mentioned.add(part.node)
-            self.text += text
-        self.text += "" if self.text.endswith((".", "!", "?")) else "."
-        self.sentences.append(mentioned)
-
-    def head(self, title: str) -> None:
-        """A heading for what follows: whoever was spoken of before is named again."""
-        self.heading = title
-        self.last_subject = -1
-
-    def recent(self, sentences: int = 2) -> set[int]:
-        """Whoever was mentioned in the last sentences."""
-        return set().union(*self.sentences[-sentences:])
+    note: float = 0.0
+    """How often it is a note instead: a fact or a few, with no opening."""
 
 
 class Composer:
@@ -131,6 +65,10 @@ class Composer:
     def compose(self, node: int, split: Split, rng: random.Random) -> Draft:
         """An article about one entity."""
         draft = Draft(rng, node, split, american=rng.random() < 0.6)
+        if rng.random() < self.config.note:
+            self._short(draft)
+            if draft.sentences:
+                return draft
         self._open(draft)
         for title, relations in self._sections(draft):
             if title:
@@ -139,6 +77,23 @@ class Composer:
             if draft.facts >= self.config.facts:
                 break
         return draft
+
+    def _short(self, draft: Draft) -> None:
+        """A fact or a few; what all of its kind have, which are many, is not said more often than what few have."""
+        relations = [r for r in self.speaker.facts(draft.topic) if r in self.wordings.sentences]
+        share = {relation: self._commonness[relation] ** -0.5 for relation in relations}
+        for _ in range(draft.rng.randint(1, 3)):
+            if not relations:
+                return
+            [relation] = draft.rng.choices(relations, [share[each] for each in relations])
+            relations.remove(relation)
+            self._try(draft, self._about(relation, draft), draft.topic, name=True)
+
+    @cached_property
+    def _commonness(self) -> Counter[str]:
+        """How many have a relation."""
+        nodes = (node for node in range(len(self.graph)) if self._is_somebody(node))
+        return Counter(relation for node in nodes for relation in self.speaker.facts(node))
 
     def _open(self, draft: Draft) -> None:
         """The first sentence: who it is about, and what that is."""
@@ -359,12 +314,6 @@ class Composer:
                 self._note(draft, wording, node, tails)
                 return [Part(", "), *parts, *([Part(after)] if after else [])]
         return []
-
-
-@lru_cache(1 << 14)
-def _takes_the_stop(name: str) -> bool:
-    """Whether a full stop after a name would be taken for a part of it, as in "Lost Ark.": a link keeps it out."""
-    return tokenizer().words(f"{name}.")[-1] != "."
 
 
 def _some(nodes: Sequence[int], most: int, rng: random.Random) -> list[int]:

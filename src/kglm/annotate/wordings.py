@@ -33,11 +33,10 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from kglm import config
-from kglm.bundled import HOME
+from kglm.bundled import WORDINGS
 from kglm.errors import ConfigError, DataError, misfit
 from kglm.kg.ids import is_document_relation
 
-BUNDLED = HOME / "world" / "wordings.toml"
 Objects = Literal["one", "all", "some", "any"]
 """What a wording takes: an object that stands alone, all that a relation has, some of them, or any one of them."""
 Role = Literal["sentence", "aside", "opening", "together", "filler"]
@@ -180,7 +179,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
     the: _The = msgspec.field(default_factory=_The)
 
 
-def read_wordings(path: Path = BUNDLED) -> Wordings:
+def read_wordings(path: Path = WORDINGS) -> Wordings:
     """The wordings of a file; what is wrong with it is told with its place."""
     try:
         record = msgspec.convert(config.read(path), _File, strict=True)

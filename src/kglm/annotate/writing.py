@@ -16,7 +16,8 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
-from kglm.annotate.composer import Composer, Draft, Split, WritingConfig
+from kglm.annotate.composer import Composer, WritingConfig
+from kglm.annotate.draft import Draft, Split
 from kglm.annotate.english import capitalised
 from kglm.annotate.links import LinkResolver
 from kglm.annotate.matcher import Matcher

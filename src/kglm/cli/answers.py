@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kglm.cli.output import Json, print_json, print_table, say
+from kglm import bundled
+from kglm.cli.output import Json, note, print_json, print_table, say
 from kglm.errors import ConfigError, KglmError
 
 if TYPE_CHECKING:
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
 
 LINKS = ("average", "best", "sampled", "none")
 COLOURS = ("cyan", "green", "magenta", "yellow", "blue", "red")
-Words = Annotated[list[str], typer.Argument(metavar="RUN TEXT", help="Directory of the run, and the text.")]
+Words = Annotated[
+    list[str], typer.Argument(metavar="[RUN] TEXT", help="The run, if not that of the quickstart, and the text.")
+]
 Entities = Annotated[
     list[str] | None,
     typer.Option("--entity", metavar='"0:2=Q76"', help='Who is named, by places of words or by words: "Obama=Q76".'),
@@ -173,12 +176,17 @@ def _opened(
     from kglm.infer.live import Live
     from kglm.kg.edits import NewEntity
 
-    if len(words) != 2:
+    if len(words) > 2:
         raise KglmError(
-            f"{len(words)} arguments" if len(words) > 2 else "no run is given",
+            f"{len(words)} arguments",
             remedy='give a run and a text in quotes: kglm complete RUN "Barack Obama was born on"',
         )
-    model = Live.open(words[0], kg=kg)
+    if len(words) == 1 and (Path(words[0]) / "run.json").exists():
+        raise KglmError(f"{words[0]} is a run, and there is no text", remedy="give a text in quotes after it")
+    home = Path(words[0]) if len(words) == 2 else bundled.default_run()
+    if len(words) == 1:
+        note("by the model that comes with kglm" if home == bundled.RUN else f"by the model in {home}")
+    model = Live.open(home, kg=kg)
     created = [NewEntity.parse(text) for text in creations or ()]
     wanted: list[Any] = [*created, *(edits or ())]
-    return (model.edited(wanted) if wanted else model), words[1]
+    return (model.edited(wanted) if wanted else model), words[-1]

@@ -67,6 +67,11 @@ def warn(text: str) -> None:
     Console(highlight=False, emoji=False, soft_wrap=True, stderr=True).print(_literal(f"warning: {text}"))
 
 
+def note(text: str) -> None:
+    """A line on standard error: something that is good to know."""
+    Console(highlight=False, emoji=False, soft_wrap=True, stderr=True).print(_literal(text))
+
+
 def _literal(text: str) -> str:
     """As it is: no markup, no emoji codes, and control characters made visible instead of sent to the terminal."""
     return escape("".join(c if c in "\n\t" or c.isprintable() or c == "\u00a0" else ascii(c)[1:-1] for c in text))

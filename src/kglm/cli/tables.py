@@ -78,6 +78,13 @@ def perplexity(
     if json:
         print_json({"rows": [*rows, *theirs]})
         return
+    print_perplexity(rows, theirs, markdown=markdown)
+
+
+def print_perplexity(
+    rows: Sequence[dict[str, Any]], theirs: Sequence[dict[str, Any]] = (), *, markdown: bool = False
+) -> None:
+    """Rows of our own, then those that were published."""
     columns = ("", "PPL", "UPP", "UPP of AWD-LSTM's", "UPP in mentions", "UPP elsewhere")
     lines = [
         (

@@ -28,7 +28,7 @@ class AwdLstm(ChunkModel):
         return linear_log_probs(self.encoder(words_BT).h_BTD[:, -1], self.encoder.embedding.weight, self.word_bias_V)
 
     def forward(self, chunk: Chunk, state: State | None = None, *, generator: Generator | None = None) -> Scores:
-        output = self.encoder(chunk.words_BT, state, generator=generator, reset_B=chunk.reset_B, share=chunk.share)
+        output = self.read(chunk, state, generator)
         at_P = chunk.real_BT.flatten().nonzero()[:, 0]
         h_PH, target_P = output.h_BTD.flatten(0, 1)[at_P], chunk.targets_BT.flatten()[at_P]
         log_p_P = linear_log_prob(h_PH, self.encoder.embedding.weight, self.word_bias_V, target_P)

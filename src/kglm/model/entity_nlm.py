@@ -98,7 +98,7 @@ class EntityNlm(ChunkModel):
 
     def forward(self, chunk: Chunk, state: State | None = None, *, generator: Generator | None = None) -> Scores:
         before = None if state is None else state[:-1]
-        output = self.encoder(chunk.words_BT, before, generator=generator, reset_B=chunk.reset_B, share=chunk.share)
+        output = self.read(chunk, before, generator)
         h_FH = output.h_BTD.flatten(0, 1)
         carried_BKH = self._carried(state, h_FH, len(chunk.reset_B))
         versions = _versions(chunk, carried_BKH.shape[1])

@@ -12,6 +12,7 @@ from typing import NamedTuple, Self
 
 import torch
 from torch import Generator, Tensor, nn
+from torch.nn import functional
 
 from kglm.errors import ConfigError
 from kglm.model.chunk import Chunk
@@ -79,6 +80,16 @@ class ChunkModel(nn.Module):
     def forward(self, chunk: Chunk, state: State | None = None, *, generator: Generator | None = None) -> Scores:
         raise NotImplementedError
 
+    def read(self, chunk: Chunk, state: State | None, generator: Generator | None) -> EncoderOutput:
+        """What the encoder makes of the words; in training, it may not see all that names consist of."""
+        names_BT = None
+        if self.training and self.encoder.config.unknown_dropout:
+            names_BT = chunk.mention_BT if self.ahead else functional.pad(chunk.mention_BT[:, :-1], (1, 0))
+        output: EncoderOutput = self.encoder(
+            chunk.words_BT, state, generator=generator, reset_B=chunk.reset_B, share=chunk.share, names_BT=names_BT
+        )
+        return output
+
     @property
     def state_parts(self) -> int:
         """How many tensors the state has that is carried from chunk to chunk."""
@@ -125,8 +136,8 @@ class LatentModel(ChunkModel):
 
     def forward(self, chunk: Chunk, state: State | None = None, *, generator: Generator | None = None) -> Scores:
         """Score the chunk's annotation, and its words if the model generates them."""
-        output = self.encoder(chunk.words_BT, state, generator=generator, reset_B=chunk.reset_B, share=chunk.share)
-        h_x_FH, h_p_FD, h_r_FD = output.h_BTD.flatten(0, 1).split(self.sizes, -1)
+        output = self.read(chunk, state, generator)
+        h_x_FH, h_p_FD, h_r_FD = torch.split(output.h_BTD.flatten(0, 1), self.sizes, -1)
         latent = self.latent.score(h_x_FH, h_p_FD, h_r_FD, chunk, self.encoder.embedding.weight)
         word_F, unknown_F = self.score_words(h_x_FH, chunk)
         return assemble(latent, word_F, unknown_F, chunk, self.encoder, output)

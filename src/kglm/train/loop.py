@@ -64,6 +64,8 @@ class TrainConfig:
     """What follows the gradient; sgd with average = "triggered" is NT-ASGD."""
     learning_rate: float = 1e-3
     """Step size: 0.001 suits adam, 30 sgd."""
+    schedule: Literal["constant", "linear"] = "constant"
+    """How the step size goes on: constant, or linear (falls to 0 in the course of all epochs)."""
     clip: float = 0.25
     """Norm that gradients are clipped to."""
     average: Average = "none"
@@ -174,7 +176,9 @@ class Trainer:
             for lines in islice(plan, self.chunk, None):
                 if stop_after is not None and self.step >= stop_after:
                     return False
+                self._set_rate(lines, done / plan.targets)
                 save, stop = self._learn(lines, interrupt)
+                done += _targets(lines)
                 advance(_targets(lines))
                 if stop:
                     interrupt.asked = True
@@ -199,10 +203,6 @@ class Trainer:
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip)
         if not torch.isfinite(norm):  # the same in all processes
             self._refuse(f"the gradient is {norm.item()}", lines, scores, mine)
-        if self.config.batching == "stream":  # a longer step counts for more
-            share = _targets(lines) / (len(lines) * self.config.length)
-            for group in self.optimiser.param_groups:
-                group["lr"] = self.config.learning_rate * share
         self.optimiser.step()
         self.averager.update()
         self._carried = Carried(mine, detach_state(scores.state)) if mine else Carried()
@@ -214,6 +214,16 @@ class Trainer:
             [total] = self.world.total([loss.item() / self.world.size])
             self._board.write(self.step, {"train/loss": total})
         return save, stop
+
+    def _set_rate(self, lines: list[Line], done: float) -> None:
+        """The size of a step that is made when so much of the epoch is done."""
+        rate = self.config.learning_rate
+        if self.config.batching == "stream":  # a longer step counts for more
+            rate *= _targets(lines) / (len(lines) * self.config.length)
+        if self.config.schedule == "linear":
+            rate *= 1 - (self.epoch + done) / self.config.epochs
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate
 
     def _share(self, lines: list[Line]) -> tuple[Chunk, list[int]]:
         """The chunk of this process's rows, and their numbers."""

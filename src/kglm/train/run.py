@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import os
 import sys
 from collections.abc import Sequence
 from functools import lru_cache
@@ -128,7 +129,7 @@ class Run:
             save_tensors(home / START, weights)
         vocabulary.save(home / "vocabulary.json")
         write_json(home / "introductions.json", {graph.id(node): n for node, n in run.introductions.items()})
-        known = {"path": str(graph.store.path.absolute()), "hash": graph.hash, "vectors": run.vectors_hash}
+        known = {**_paths(home, graph.store.path), "hash": graph.hash, "vectors": run.vectors_hash}
         write_json(home / "kg.json", known)
         config.save(settings, home / "config.toml")
         write_json(home / "run.json", {"format": FORMAT, "kglm": __version__, "from": start and start.home.name})
@@ -147,7 +148,7 @@ class Run:
                 remedy=f"use kglm {version.get('kglm')}, or train it again",
             )
         known = read_json(home / "kg.json")
-        graph = KnowledgeGraph.open(kg or Path(known["path"]))
+        graph = KnowledgeGraph.open(kg or _graph_of(home, known))
         if graph.hash != known["hash"]:
             print(f"warning: {graph.store.path} is not the graph that {home} was trained with", file=sys.stderr)
         settings = config.load(RunConfig, home / "config.toml")
@@ -242,6 +243,20 @@ class Run:
             lines.append(f"| {' | '.join(cells)} |")
         with atomic_file(self.home / "README.md") as stream:
             stream.write(("\n".join(lines) + "\n").encode())
+
+
+def _paths(home: Path, kg: Path) -> dict[str, str]:
+    """How a run names its graph: one that lies in it or beside it may move with it."""
+    home, kg = home.absolute(), kg.absolute()
+    beside = {"beside": os.path.relpath(kg, home)} if kg.is_relative_to(home.parent) else {}
+    return {"path": str(kg), **beside}
+
+
+def _graph_of(home: Path, known: dict[str, str]) -> Path:
+    """The graph of a run: where it lies from here, else where it was."""
+    if "beside" in known and exists(beside := home / known["beside"]):
+        return beside
+    return Path(known["path"])
 
 
 @lru_cache(1 << 14)  # names of relations are cut several times

@@ -1,0 +1,54 @@
+"""What is kept out of the texts to train on, so that there is something to measure with.
+
+Nothing is said of an entity that is kept: none of its facts, whichever way they are stored, so that its names never
+occur. It is asked about afterwards, in wordings that are held out as well.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+from kglm.kg.graph import KnowledgeGraph
+
+HUB = 40
+"""Whoever has more facts is not kept: too many others could not be written about."""
+
+
+class Kept(NamedTuple):
+    """Entities to write about, those that are kept, and the facts of these by ids: (head, relation, tail)."""
+
+    written: list[int]
+    held: list[int]
+    facts: list[tuple[str, str, str]]
+    """All that the held ones are part of, seen from them: relations may be reversed."""
+
+    def asked(self, relations: Collection[str]) -> list[tuple[str, str, str]]:
+        """Facts to ask for."""
+        return [fact for fact in self.facts if fact[1] in relations]
+
+
+def hold_out(
+    graph: KnowledgeGraph, topics: Iterable[int], count: int, *, always: Iterable[str] = (), seed: int = 0
+) -> Kept:
+    """Keep so many of the topics, drawn by the seed; `always` are ids that are kept whatever is drawn."""
+    topics = list(topics)
+    few = [node for node in topics if len(graph.edges(node).tail) <= HUB]
+    drawn = random.Random(seed).sample(few, min(count, len(few)))
+    held = {*drawn, *map(graph.number, always)}
+    return Kept(
+        [node for node in topics if node not in held],
+        sorted(held),
+        [fact for node in sorted(held) for fact in _facts(graph, node)],
+    )
+
+
+def _facts(graph: KnowledgeGraph, node: int) -> list[tuple[str, str, str]]:
+    relations, tails = graph.edges(node)
+    id = graph.id(node)
+    return [
+        (id, graph.relation_id(relation), graph.id(tail))
+        for relation, tail in zip(relations.tolist(), tails.tolist(), strict=True)
+        if tail != node
+    ]

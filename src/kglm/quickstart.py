@@ -1,0 +1,230 @@
+"""The whole story on the bundled world: a graph, texts, a corpus, vectors, three models.
+
+story = Quickstart(Path("quickstart"), QuickstartConfig())
+story.build(); story.write(); story.annotate(); story.embed(); story.train()
+
+What is there already is not made again: one that was stopped goes on where it was. All of it can be done for another
+graph and other texts by the verbs of the same names.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from kglm import bundled
+from kglm.annotate.annotator import AnnotateConfig
+from kglm.annotate.composer import WritingConfig
+from kglm.annotate.hold_out import Kept, hold_out
+from kglm.annotate.pipeline import Recipe, annotate
+from kglm.annotate.wordings import read_wordings
+from kglm.annotate.writing import Writer
+from kglm.errors import ConfigError, KglmError
+from kglm.files import atomic_file, exists, read_json, write_json, writing
+from kglm.kg.graph import KnowledgeGraph
+from kglm.kg.imports import ImportReport, import_graph
+from kglm.kg.transe import EmbedReport, TransEConfig, embed_graph
+from kglm.kg.vectors import vectors_directory
+from kglm.parallel import available_cores
+from kglm.progress import progress
+from kglm.text.tokenizer import tokenizer
+from kglm.train.settings import load_config
+from kglm.train.start import train
+
+ASKED = ("P36", "P19", "P569", "P26", "P131", "P50")
+"""The relations of the paper's questions: capital, place and date of birth, spouse, state of a city, author."""
+ALWAYS_HELD = ("Q76",)
+"""Barack Obama is asked about, so nothing is said of him."""
+SEEN = 3
+"""A question is understood by those who have read each of its words so often."""
+MODELS = ("kglm", "awd-lstm", "proposal")
+
+
+@dataclass(frozen=True)
+class QuickstartConfig:
+    """How much is done."""
+
+    entities: int | None = None
+    """Only the first so many are written or asked about."""
+    texts: int = 16
+    """About each entity that is written about."""
+    notes: float = 0.92
+    """The share of them that are short."""
+    held: float = 0.1
+    """The share of the entities of which nothing is said, to ask about."""
+    scored: int = 40
+    """Articles about these, in wordings that are held out, whose perplexity is measured."""
+    dim: int = 64
+    """Of the vectors of entities."""
+    epochs: int = 3
+    settings: str = "quickstart"
+    """Sizes of the models: a TOML file, or one that comes with the package."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("entities", "texts", "scored", "dim", "epochs"):
+            if getattr(self, name) is not None and getattr(self, name) < 1:
+                raise ConfigError(f"{name} = {getattr(self, name)}", remedy="give at least 1")
+        for name in ("notes", "held"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ConfigError(f"{name} = {getattr(self, name)}", remedy="give a share below 1")
+
+
+class Quickstart:
+    """One folder in which all of it is done."""
+
+    def __init__(self, home: Path, config: QuickstartConfig | None = None) -> None:
+        self.home = home
+        self.config = config or QuickstartConfig()
+        self.kg = home / "world.kg"
+        self.texts, self.held_texts = home / "texts.jsonl", home / "held-texts.jsonl"
+        self.corpus, self.held_corpus = home / "corpus.jsonl", home / "held-corpus.jsonl"
+        self.questions = home / "questions.jsonl"
+
+    def run(self, model: str) -> Path:
+        """The directory of a run."""
+        return self.home / model
+
+    def begin(self) -> None:
+        """Make the folder, or see that it is of the same settings."""
+        with writing(self.home):
+            self.home.mkdir(parents=True, exist_ok=True)
+        path, wanted = self.home / "quickstart.json", asdict(self.config)
+        if exists(path) and read_json(path) != wanted:
+            raise ConfigError(
+                "was begun with other options", place=self.home, remedy="give the same, or another folder by --to"
+            )
+        write_json(path, wanted)
+
+    def build(self) -> ImportReport | None:
+        """The graph."""
+        if exists(self.kg):
+            return None
+        return import_graph(
+            [bundled.FACTS], self.kg, entities=[bundled.ENTITIES], relations=[bundled.RELATIONS], replace=True
+        )
+
+    def write(self) -> None:
+        """Texts to train on, texts to measure with, and questions, about whom the former never speak."""
+        if exists(self.questions):
+            return
+        graph, seed = KnowledgeGraph.open(self.kg), self.config.seed
+        whole = Writer(graph, read_wordings(), seed)
+        topics = whole.topics()[: self.config.entities]
+        kept = hold_out(graph, topics, round(self.config.held * len(topics)), always=ALWAYS_HELD, seed=seed)
+        writer = Writer(graph, read_wordings(), seed, without=kept.facts, config=WritingConfig(note=self.config.notes))
+        known: Counter[str] = Counter()
+        with atomic_file(self.texts) as stream, progress("writing", len(kept.written), "entities") as advance:
+            for node in kept.written:
+                for number in range(self.config.texts):
+                    record = writer.record(node, number)
+                    known.update(tokenizer().words(record["text"]))
+                    stream.write(_line(record))
+                advance()
+        with atomic_file(self.held_texts) as stream:
+            scored = random.Random(seed).sample(kept.held, min(self.config.scored, len(kept.held)))
+            for node in scored:
+                stream.write(_line(whole.record(node, wordings="held")))
+        with atomic_file(self.questions) as stream:
+            for row in questions(whole, kept, known):
+                stream.write(_line(row))
+
+    def annotate(self) -> None:
+        """The texts as linked documents, by the pipeline that annotates any others."""
+        recipe = Recipe(str(self.kg.absolute()), AnnotateConfig())
+        for source, to in ((self.texts, self.corpus), (self.held_texts, self.held_corpus)):
+            if not exists(to):
+                annotate([source], to, recipe, workers=available_cores())
+
+    def embed(self) -> EmbedReport | None:
+        """TransE vectors."""
+        if exists(vectors_directory(self.kg)):
+            return None
+        return embed_graph(self.kg, TransEConfig(dim=self.config.dim, epochs=60, seed=self.config.seed))
+
+    def train(self) -> None:
+        """KGLM in this process; beside it, where there is a second core, the plain model and the proposal."""
+        left = [model for model in MODELS if not self._done(model)]
+        others = [model for model in left if model != "kglm"] if available_cores() > 1 else []
+        with beside([self._command(model) for model in others], self.home / "beside.log"):
+            for model in left:
+                if model not in others:
+                    settings = load_config(self.config.settings, model, self._overrides())
+                    resume = exists(self.run(model) / "run.json")
+                    train(settings, [self.corpus], [self.held_corpus], self.kg, self.run(model), resume=resume)
+
+    def _overrides(self) -> list[str]:
+        return [f"train.epochs={self.config.epochs}", f"train.seed={self.config.seed}"]
+
+    def _done(self, model: str) -> bool:
+        """Whether a model has read the corpus as often as it should."""
+        path = self.run(model) / "metrics.jsonl"
+        return exists(path) and len(path.read_text().splitlines()) >= self.config.epochs
+
+    def _command(self, model: str) -> list[str]:
+        """A verb that trains one of the models."""
+        words = ["train", model, "--config", self.config.settings, "--kg", self.kg, "--to", self.run(model)]
+        words += ["--data", self.corpus, "--valid", self.held_corpus]
+        words += [word for override in self._overrides() for word in ("--set", override)]
+        words += ["--resume"] if exists(self.run(model) / "run.json") else []
+        return [sys.executable, "-m", "kglm", *map(str, words)]
+
+
+def questions(writer: Writer, kept: Kept, known: Counter[str]) -> Iterator[dict[str, Any]]:
+    """Questions after facts that have one answer, in wordings that are held out.
+
+    Left out are those with words that the texts hardly have: whoever has read only these cannot know what is meant.
+    """
+    for row in writer.prompts(kept.asked(ASKED), each=3, alone=True):
+        start, end = row["entity_indices"]
+        if all(known[word] >= SEEN for word in (*row["prefix"][:start], *row["prefix"][end:])):
+            yield row
+
+
+@contextmanager
+def beside(commands: Sequence[Sequence[str]], log: Path) -> Iterator[None]:
+    """Run commands one after another in a process beside this one; leave when they are done too."""
+    running: list[subprocess.Popen[bytes]] = []
+    failed: list[int] = []
+    stopped = threading.Event()
+
+    def work() -> None:
+        with log.open("ab") as output:
+            for command in commands:
+                if stopped.is_set():
+                    return
+                running.append(subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL))
+                if code := running[-1].wait():
+                    failed.append(code)
+                    return
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        yield
+        if thread.is_alive():
+            with progress("waiting for the models that are trained beside it", None, "seconds") as advance:
+                while thread.is_alive():
+                    thread.join(1.0)
+                    advance()
+    finally:
+        stopped.set()
+        for process in running:
+            if process.poll() is None:
+                process.terminate()
+        thread.join()
+    if failed:
+        raise KglmError(f"a training beside this one left with {failed[0]}", place=log, remedy="read its last lines")
+
+
+def _line(record: dict[str, Any]) -> bytes:
+    return (json.dumps(record, ensure_ascii=False) + "\n").encode()

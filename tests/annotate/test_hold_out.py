@@ -1,0 +1,47 @@
+"""Entities that are kept from the texts: not one of their names is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kglm import bundled
+from kglm.annotate.composer import WritingConfig
+from kglm.annotate.hold_out import HUB, hold_out
+from kglm.annotate.wordings import read_wordings
+from kglm.annotate.writing import Writer
+from kglm.kg.graph import KnowledgeGraph
+from kglm.kg.imports import import_graph
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> KnowledgeGraph:
+    kg: Path = tmp_path_factory.mktemp("world") / "world.kg"
+    import_graph([bundled.FACTS], kg, entities=[bundled.ENTITIES], relations=[bundled.RELATIONS], workers=1)
+    return KnowledgeGraph.open(kg)
+
+
+def test_what_is_kept_is_never_mentioned(graph: KnowledgeGraph) -> None:
+    whole = Writer(graph, read_wordings(), 0)
+    kept = hold_out(graph, whole.topics(), 300, always=["Q76"], seed=1)
+    assert graph.number("Q76") in kept.held and not set(kept.held) & set(kept.written)
+    writer = Writer(graph, read_wordings(), 0, without=kept.facts, config=WritingConfig(note=0.5))
+    held = {graph.id(node) for node in kept.held}
+    near = {fact[2] for fact in kept.facts}  # whoever is related to those, where a slip is likeliest
+    topics = [node for node in kept.written if graph.id(node) in near][:60]
+    mentioned = {mention.id for document in writer.texts(topics, each=2) for mention in document.mentions}
+    assert len(mentioned) > 100 and not mentioned & held
+    open_writer = Writer(graph, read_wordings(), 0)
+    assert held & {mention.id for document in open_writer.texts(topics) for mention in document.mentions}
+
+
+def test_who_is_kept_is_drawn_by_the_seed_and_is_no_hub(graph: KnowledgeGraph) -> None:
+    topics = Writer(graph, read_wordings(), 0).topics()
+    one, same, other = (hold_out(graph, topics, 50, seed=seed) for seed in (0, 0, 1))
+    assert one == same and one.held != other.held and len(one.held) == 50
+    assert all(len(graph.edges(node).tail) <= HUB for node in one.held)
+    assert len(hold_out(graph, topics[:30], 1000).held) <= 30
+    assert {relation for _, relation, _ in one.asked(["P36", "P19"])} == {"P36", "P19"}
+    ends = {id for head, _, tail in one.facts for id in (head, tail)}
+    assert {graph.id(node) for node in one.held} <= ends
