@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import tiny
-from kglm.bundled import ENTITIES, FACTS, RELATIONS
+from kglm.bundled import ENTITIES, FACTS, RELATION_NAMES, RELATIONS
 from kglm.kg.imports import import_graph
 from kglm.kg.literals import canonical_literal, is_literal, quantity_unit
 
@@ -84,6 +84,14 @@ def test_every_id_has_a_name(world: World) -> None:
     assert used == set(world.by_id)
     assert {relation for _, relation, _ in world.facts} == set(world.relations)
     assert all(world.relations.values()) and len(set(world.relations.values())) == len(world.relations)
+
+
+def test_further_names_of_relations(world: World) -> None:
+    rows = [json.loads(line) for line in RELATION_NAMES.read_text(encoding="utf-8").splitlines()]
+    assert {row["id"]: row["label"] for row in rows}.items() <= world.relations.items()
+    for row in rows:
+        names = [row["label"], *row["aliases"]]
+        assert row["aliases"] and len(set(names)) == len(names)
 
 
 def test_it_is_large_enough(world: World) -> None:
@@ -160,7 +168,7 @@ def test_it_holds_what_the_tiny_world_holds(world: World) -> None:
 
 
 def test_it_is_imported_without_a_complaint(world: World, tmp_path: Path) -> None:
-    report = import_graph([FACTS], tmp_path / "w.kg", entities=[ENTITIES], relations=[RELATIONS])
+    report = import_graph([FACTS], tmp_path / "w.kg", entities=[ENTITIES, RELATION_NAMES], relations=[RELATIONS])
     assert report.facts == len(world.facts) and not (report.duplicates or report.skipped or report.problems)
 
 

@@ -18,8 +18,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from statistics import mean
+from typing import Any, NamedTuple
 
 from kglm import bundled
 from kglm.annotate.annotator import AnnotateConfig
@@ -34,7 +36,7 @@ from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.imports import ImportReport, import_graph
 from kglm.kg.transe import EmbedReport, TransEConfig, embed_graph
 from kglm.kg.vectors import vectors_directory
-from kglm.parallel import available_cores
+from kglm.parallel import available_cores, ordered_map
 from kglm.progress import progress
 from kglm.text.tokenizer import tokenizer
 from kglm.train.settings import load_config
@@ -47,6 +49,8 @@ ALWAYS_HELD = ("Q76",)
 SEEN = 3
 """A question is understood by those who have read each of its words so often."""
 MODELS = ("kglm", "awd-lstm", "proposal")
+TOGETHER = 40
+"""So many entities a process writes about at a time."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +60,8 @@ class QuickstartConfig:
     entities: int | None = None
     """Only the first so many are written or asked about."""
     texts: int = 16
-    """About each entity that is written about."""
-    notes: float = 0.92
+    """About each entity that is written about, on average: more about those of whom there is more to say."""
+    notes: float = 0.96
     """The share of them that are short."""
     held: float = 0.1
     """The share of the entities of which nothing is said, to ask about."""
@@ -65,7 +69,7 @@ class QuickstartConfig:
     """Articles about these, in wordings that are held out, whose perplexity is measured."""
     dim: int = 64
     """Of the vectors of entities."""
-    epochs: int = 3
+    epochs: int = 2
     settings: str = "quickstart"
     """Sizes of the models: a TOML file, or one that comes with the package."""
     seed: int = 0
@@ -109,30 +113,24 @@ class Quickstart:
         """The graph."""
         if exists(self.kg):
             return None
-        return import_graph(
-            [bundled.FACTS], self.kg, entities=[bundled.ENTITIES], relations=[bundled.RELATIONS], replace=True
-        )
+        names = [bundled.ENTITIES, bundled.RELATION_NAMES]
+        return import_graph([bundled.FACTS], self.kg, entities=names, relations=[bundled.RELATIONS], replace=True)
 
     def write(self) -> None:
         """Texts to train on, texts to measure with, and questions, about whom the former never speak."""
         if exists(self.questions):
             return
-        graph, seed = KnowledgeGraph.open(self.kg), self.config.seed
-        whole = Writer(graph, read_wordings(), seed)
-        topics = whole.topics()[: self.config.entities]
-        kept = hold_out(graph, topics, round(self.config.held * len(topics)), always=ALWAYS_HELD, seed=seed)
-        writer = Writer(graph, read_wordings(), seed, without=kept.facts, config=WritingConfig(note=self.config.notes))
+        whole, _, kept = _writers(str(self.kg.absolute()), self.config)
         known: Counter[str] = Counter()
+        jobs = (_Job(str(self.kg.absolute()), self.config, nodes) for nodes in _batches(kept.written, TOGETHER))
         with atomic_file(self.texts) as stream, progress("writing", len(kept.written), "entities") as advance:
-            for node in kept.written:
-                for number in range(self.config.texts):
-                    record = writer.record(node, number)
-                    known.update(tokenizer().words(record["text"]))
-                    stream.write(_line(record))
-                advance()
+            for lines, words in ordered_map(_written, jobs, workers=available_cores(), loads=("spacy.lang.en",)):
+                stream.write(lines)
+                known.update(words)
+                advance(min(TOGETHER, len(kept.written)))
         with atomic_file(self.held_texts) as stream:
-            scored = random.Random(seed).sample(kept.held, min(self.config.scored, len(kept.held)))
-            for node in scored:
+            draw = random.Random(self.config.seed)
+            for node in draw.sample(kept.held, min(self.config.scored, len(kept.held))):
                 stream.write(_line(whole.record(node, wordings="held")))
         with atomic_file(self.questions) as stream:
             for row in questions(whole, kept, known):
@@ -158,25 +156,66 @@ class Quickstart:
         with beside([self._command(model) for model in others], self.home / "beside.log"):
             for model in left:
                 if model not in others:
-                    settings = load_config(self.config.settings, model, self._overrides())
+                    settings = load_config(self.config.settings, model, self._overrides(model))
                     resume = exists(self.run(model) / "run.json")
                     train(settings, [self.corpus], [self.held_corpus], self.kg, self.run(model), resume=resume)
 
-    def _overrides(self) -> list[str]:
-        return [f"train.epochs={self.config.epochs}", f"train.seed={self.config.seed}"]
+    def _overrides(self, model: str) -> list[str]:
+        return [f"train.epochs={self._epochs(model)}", f"train.seed={self.config.seed}"]
+
+    def _epochs(self, model: str) -> int:
+        """A proposal has learned what it can after half of them."""
+        return (self.config.epochs + 1) // 2 if model == "proposal" else self.config.epochs
 
     def _done(self, model: str) -> bool:
         """Whether a model has read the corpus as often as it should."""
         path = self.run(model) / "metrics.jsonl"
-        return exists(path) and len(path.read_text().splitlines()) >= self.config.epochs
+        return exists(path) and len(path.read_text().splitlines()) >= self._epochs(model)
 
     def _command(self, model: str) -> list[str]:
         """A verb that trains one of the models."""
         words = ["train", model, "--config", self.config.settings, "--kg", self.kg, "--to", self.run(model)]
         words += ["--data", self.corpus, "--valid", self.held_corpus]
-        words += [word for override in self._overrides() for word in ("--set", override)]
+        words += [word for override in self._overrides(model) for word in ("--set", override)]
         words += ["--resume"] if exists(self.run(model) / "run.json") else []
         return [sys.executable, "-m", "kglm", *map(str, words)]
+
+
+class _Job(NamedTuple):
+    """Entities to write about, in whatever process."""
+
+    kg: str
+    config: QuickstartConfig
+    nodes: tuple[int, ...]
+
+
+def _written(job: _Job) -> tuple[bytes, Counter[str]]:
+    """Texts, a line each, and their words."""
+    _, writer, kept = _writers(job.kg, job.config)
+    usual = mean(map(writer.relations, kept.written))
+    lines, words = [], Counter[str]()
+    for node in job.nodes:
+        for number in range(max(1, round(job.config.texts * writer.relations(node) / usual))):
+            record = writer.record(node, number)
+            words.update(tokenizer().words(record["text"]))
+            lines.append(_line(record))
+    return b"".join(lines), words
+
+
+@lru_cache(1)
+def _writers(kg: str, config: QuickstartConfig) -> tuple[Writer, Writer, Kept]:
+    """Who writes about everything, who writes what is trained on, and what the latter may not say."""
+    graph, wordings = KnowledgeGraph.open(kg), read_wordings()
+    whole = Writer(graph, wordings, config.seed)
+    topics = whole.topics()[: config.entities]
+    kept = hold_out(graph, topics, round(config.held * len(topics)), always=ALWAYS_HELD, seed=config.seed)
+    notes = WritingConfig(note=config.notes)
+    return whole, Writer(graph, wordings, config.seed, without=kept.facts, config=notes), kept
+
+
+def _batches(nodes: Sequence[int], size: int) -> Iterator[tuple[int, ...]]:
+    for start in range(0, len(nodes), size):
+        yield tuple(nodes[start : start + size])
 
 
 def questions(writer: Writer, kept: Kept, known: Counter[str]) -> Iterator[dict[str, Any]]:

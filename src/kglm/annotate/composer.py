@@ -81,7 +81,7 @@ class Composer:
     def _short(self, draft: Draft) -> None:
         """A fact or a few; what all of its kind have, which are many, is not said more often than what few have."""
         relations = [r for r in self.speaker.facts(draft.topic) if r in self.wordings.sentences]
-        share = {relation: self._commonness[relation] ** -0.5 for relation in relations}
+        share = {relation: 1 / self._commonness[relation] for relation in relations}
         for _ in range(draft.rng.randint(1, 3)):
             if not relations:
                 return

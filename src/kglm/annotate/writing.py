@@ -74,15 +74,18 @@ class Writer:
 
     def topics(self, least: int = 2) -> list[int]:
         """Entities to write about: they have a name of their own, a kind, and facts of so many relations to say."""
-        spoken = self.wordings.sentences
         return [
             node
             for node in range(len(self.graph))
             if not is_literal(self.graph.id(node))
             and self.speaker.is_proper(node)
             and self.speaker.sorts(node)
-            and sum(relation in spoken for relation in self.speaker.facts(node)) >= least
+            and self.relations(node) >= least
         ]
+
+    def relations(self, node: int) -> int:
+        """How many relations of an entity there are words for."""
+        return sum(relation in self.wordings.sentences for relation in self.speaker.facts(node))
 
     def article(self, node: int, number: int = 0, *, wordings: Split = "train") -> Document:
         """An article about one entity; another `number` gives another one."""

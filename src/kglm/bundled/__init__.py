@@ -7,6 +7,8 @@ from pathlib import Path
 HOME = Path(__file__).parent
 WORLD = HOME / "world"
 FACTS, ENTITIES, RELATIONS = WORLD / "facts.tsv", WORLD / "entities.jsonl", WORLD / "relations.tsv"
+RELATION_NAMES = WORLD / "relation-names.jsonl"
+"""Further names of the relations, in the form of entities."""
 WORDINGS = WORLD / "wordings.toml"
 RUN = HOME / "run"
 """A KGLM that is trained on texts about this world, with its graph."""

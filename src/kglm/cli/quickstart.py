@@ -24,7 +24,7 @@ def quickstart(
     entities: Annotated[
         int | None, typer.Option("--entities", min=1, help="Write about the first so many only, for a quick look.")
     ] = None,
-    epochs: Annotated[int, typer.Option("--epochs", min=1, help="How often they are read.")] = 3,
+    epochs: Annotated[int, typer.Option("--epochs", min=1, help="How often they are read.")] = 2,
     config: Annotated[str, typer.Option("--config", help="Sizes of the models, as of train.")] = "quickstart",
     seed: Annotated[int, typer.Option("--seed", min=0, help="Decides all that is drawn.")] = 0,
 ) -> None:
