@@ -34,6 +34,7 @@ from kglm.errors import ConfigError, KglmError
 from kglm.files import atomic_file, exists, read_json, write_json, writing
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.imports import ImportReport, import_graph
+from kglm.kg.literals import is_literal
 from kglm.kg.transe import EmbedReport, TransEConfig, embed_graph
 from kglm.kg.vectors import vectors_directory
 from kglm.parallel import available_cores, ordered_map
@@ -221,11 +222,13 @@ def _batches(nodes: Sequence[int], size: int) -> Iterator[tuple[int, ...]]:
 def questions(writer: Writer, kept: Kept, known: Counter[str]) -> Iterator[dict[str, Any]]:
     """Questions after facts that have one answer, in wordings that are held out.
 
-    Left out are those with words that the texts hardly have: whoever has read only these cannot know what is meant.
+    Left out are those with words that the texts hardly have: whoever has read only these cannot know what is meant; and
+    those that ask for the year of a date alone, which is a part of the fact.
     """
     for row in writer.prompts(kept.asked(ASKED), each=3, alone=True):
         start, end = row["entity_indices"]
-        if all(known[word] >= SEEN for word in (*row["prefix"][:start], *row["prefix"][end:])):
+        understood = all(known[word] >= SEEN for word in (*row["prefix"][:start], *row["prefix"][end:]))
+        if understood and not (is_literal(row["tail_id"]) and row["expected_tail"].isdigit()):
             yield row
 
 

@@ -10,7 +10,6 @@ from torch import Generator
 
 from encoders import PLAIN, WORDS, make, seeded, words
 from kglm.model.encoder import EncoderOutput, locked_dropout
-from kglm.text.vocabulary import UNKNOWN_INDEX
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -173,28 +172,3 @@ class TestRegularisation:
         off = dataclasses.replace(PLAIN, activation_regularisation=0, temporal_regularisation=0)
         encoder = make(off, training=True)
         assert encoder.regularisation(encoder(words(2, 3))).mean() == 0
-
-
-class TestUnknownDropout:
-    """Names are sometimes read as if they were unknown."""
-
-    ONLY = dataclasses.replace(PLAIN, unknown_dropout=0.5)
-
-    def test_it_is_as_if_unknown_words_stood_there(self) -> None:
-        words_BT = words(3, 8)
-        names_BT = torch.rand(words_BT.shape, generator=seeded(4)) < 0.6
-        hidden_V = torch.rand(WORDS, generator=seeded(9)) < 0.5
-        by_hand_BT = words_BT.masked_fill(hidden_V[words_BT] & names_BT, UNKNOWN_INDEX)
-        assert 0 < int((by_hand_BT != words_BT).sum()) < int(names_BT.sum())
-        drawn = make(self.ONLY, training=True)(words_BT, None, seeded(9), names_BT=names_BT).h_BTD
-        assert torch.equal(drawn, make()(by_hand_BT).h_BTD)
-
-    def test_words_outside_names_and_evaluation_are_as_they_are(self) -> None:
-        words_BT = words(3, 8)
-        exact = make()(words_BT).h_BTD
-        nowhere, everywhere = torch.zeros(3, 8, dtype=torch.bool), torch.ones(3, 8, dtype=torch.bool)
-        assert torch.equal(make(self.ONLY, training=True)(words_BT, None, seeded(9), names_BT=nowhere).h_BTD, exact)
-        assert torch.equal(make(self.ONLY)(words_BT, names_BT=everywhere).h_BTD, exact)
-        assert not torch.allclose(
-            make(self.ONLY, training=True)(words_BT, None, seeded(9), names_BT=everywhere).h_BTD, exact
-        )

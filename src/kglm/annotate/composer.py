@@ -47,6 +47,8 @@ class WritingConfig:
     """How often a sentence begins with "In addition" or the like."""
     sections: float = 0.4
     """How often an article is in sections, with headings."""
+    american: float = 0.9
+    """How often dates are written with the month first."""
     note: float = 0.0
     """How often it is a note instead: a fact or a few, with no opening."""
 
@@ -64,7 +66,7 @@ class Composer:
 
     def compose(self, node: int, split: Split, rng: random.Random) -> Draft:
         """An article about one entity."""
-        draft = Draft(rng, node, split, american=rng.random() < 0.6)
+        draft = Draft(rng, node, split, american=rng.random() < self.config.american)
         if rng.random() < self.config.note:
             self._short(draft)
             if draft.sentences:

@@ -28,6 +28,7 @@ class AwdLstm(ChunkModel):
         return linear_log_probs(self.encoder(words_BT).h_BTD[:, -1], self.encoder.embedding.weight, self.word_bias_V)
 
     def forward(self, chunk: Chunk, state: State | None = None, *, generator: Generator | None = None) -> Scores:
+        chunk = self.hide(chunk, generator)
         output = self.read(chunk, state, generator)
         at_P = chunk.real_BT.flatten().nonzero()[:, 0]
         h_PH, target_P = output.h_BTD.flatten(0, 1)[at_P], chunk.targets_BT.flatten()[at_P]

@@ -16,8 +16,8 @@ with DropConnect M on the recurrent matrices, locked dropout between layers and 
 words only: the hidden states of a text do not depend on its annotation.
 
 Randomness. Every mask is drawn anew in each forward call, from the generator that the call is given and from nothing
-else, in a fixed order (unknown types, word types, input, then per layer W_hh and output): a generator restored to an
-earlier state gives bit-identical masks. Evaluation draws nothing. A dropout of 0 draws nothing.
+else, in a fixed order (word types, input, then per layer W_hh and output): a generator restored to an earlier state
+gives bit-identical masks. Evaluation draws nothing. A dropout of 0 draws nothing.
 
 Shapes: B rows of a batch, T time, V vocabulary, E embedding, I / H input and hidden size of one layer, G = 4 H its
 gates, D output size. Inside, time goes first (TB…): the recurrence then reads contiguous memory.
@@ -35,7 +35,6 @@ from torch import Generator, Tensor, nn
 from torch.nn import functional
 
 from kglm.errors import ConfigError
-from kglm.text.vocabulary import UNKNOWN_INDEX
 
 EMBEDDING_RANGE = 0.1
 """Word embeddings start uniform in ± this."""
@@ -62,8 +61,8 @@ class EncoderConfig:
     embedding_dropout: float = 0.1
     """Share of the word types whose embedding is dropped throughout a batch."""
     unknown_dropout: float = 0.0
-    """Share of the word types that are read as the unknown word inside names, throughout a batch: else a small corpus,
-    which repeats its names, does not teach what to make of names that it has not."""
+    """Share of the rarer word types that are taken for unknown inside names, throughout a batch: else a small corpus,
+    which repeats its names, does not teach to read and to copy names that it has not. See `ChunkModel.hide`."""
     weight_drop: float = 0.5
     """DropConnect: share of the entries of each hidden-to-hidden matrix that is dropped for a batch."""
     activation_regularisation: float = 2.0
@@ -174,9 +173,8 @@ class Encoder(nn.Module):
         generator: Generator | None = None,
         reset_B: Tensor | None = None,
         share: Share | None = None,
-        names_BT: Tensor | None = None,
     ) -> EncoderOutput:
-        """Read one chunk of words per row; `names_BT` marks those inside names.
+        """Read one chunk of words per row.
 
         `state` is what an earlier chunk returned, None for zeros; rows flagged in `reset_B` (bool) start from zeros
         whatever it holds. `generator` draws the dropout masks: needed in training, not touched in evaluation; with a
@@ -190,7 +188,7 @@ class Encoder(nn.Module):
         masks = generator if self.training else None
         before = self._start(words_BT, state, reset_B)
 
-        x_TBI = self._embed(words_BT.T, None if names_BT is None else names_BT.T, masks, share)
+        x_TBI = self._embed(words_BT.T, masks, share)
         after = []
         for number, (layer, start) in enumerate(zip(self.layers, before, strict=True)):
             raw_TBH, end = layer(x_TBI, start, weight_drop=config.weight_drop, generator=masks)
@@ -227,15 +225,11 @@ class Encoder(nn.Module):
     def _draws(self) -> bool:
         config = self.config
         locked = config.input_dropout + config.hidden_dropout + config.output_dropout
-        return locked + config.embedding_dropout + config.unknown_dropout + config.weight_drop > 0
+        return locked + config.embedding_dropout + config.weight_drop > 0
 
-    def _embed(self, words_TB: Tensor, names_TB: Tensor | None, masks: Generator | None, share: Share | None) -> Tensor:
+    def _embed(self, words_TB: Tensor, masks: Generator | None, share: Share | None) -> Tensor:
         """Embedded words; a dropped type is dropped wherever it stands in the batch, the others are scaled up."""
         weight_VE = self.embedding.weight
-        if masks is not None and names_TB is not None and self.config.unknown_dropout:
-            draw_V = torch.rand(len(weight_VE), generator=masks, device=masks.device).to(weight_VE.device)
-            hidden_TB = (draw_V[words_TB] < self.config.unknown_dropout) & names_TB
-            words_TB = words_TB.masked_fill(hidden_TB, UNKNOWN_INDEX)
         x_TBE = functional.embedding(words_TB, weight_VE)
         if masks is not None and self.config.embedding_dropout:
             mask_V1 = _mask((len(weight_VE), 1), self.config.embedding_dropout, weight_VE, masks)

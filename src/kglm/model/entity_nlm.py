@@ -98,6 +98,7 @@ class EntityNlm(ChunkModel):
 
     def forward(self, chunk: Chunk, state: State | None = None, *, generator: Generator | None = None) -> Scores:
         before = None if state is None else state[:-1]
+        chunk = self.hide(chunk, generator)
         output = self.read(chunk, before, generator)
         h_FH = output.h_BTD.flatten(0, 1)
         carried_BKH = self._carried(state, h_FH, len(chunk.reset_B))

@@ -24,6 +24,8 @@ from kglm.text.vocabulary import UNKNOWN_INDEX
 class Kglm(LatentModel):
     """The generative model."""
 
+    copies = True
+
     def __init__(
         self,
         config: KglmConfig,

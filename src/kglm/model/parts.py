@@ -19,6 +19,10 @@ from kglm.model.chunk import Chunk
 from kglm.model.encoder import Encoder, EncoderConfig, EncoderOutput, LayerState, Regularisation, State
 from kglm.model.entities import EntityTable
 from kglm.model.latent import Latent, LatentConfig, LatentScores, twin
+from kglm.text.vocabulary import UNKNOWN_INDEX
+
+COMMON = 200
+"""So many words of a vocabulary, the most frequent, are never hidden."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,8 @@ class ChunkModel(nn.Module):
     """Tensors with one row for each entity or relation: when a graph has gained some, these keep their first value."""
     ahead = 0
     """Whether inputs end before the target (0) or include it (1): see `ChunkBuilder.build`."""
+    copies = False
+    """Whether it copies words of names."""
 
     encoder: Encoder
 
@@ -81,14 +87,35 @@ class ChunkModel(nn.Module):
         raise NotImplementedError
 
     def read(self, chunk: Chunk, state: State | None, generator: Generator | None) -> EncoderOutput:
-        """What the encoder makes of the words; in training, it may not see all that names consist of."""
-        names_BT = None
-        if self.training and self.encoder.config.unknown_dropout:
-            names_BT = chunk.mention_BT if self.ahead else functional.pad(chunk.mention_BT[:, :-1], (1, 0))
+        """What the encoder makes of the words."""
         output: EncoderOutput = self.encoder(
-            chunk.words_BT, state, generator=generator, reset_B=chunk.reset_B, share=chunk.share, names_BT=names_BT
+            chunk.words_BT, state, generator=generator, reset_B=chunk.reset_B, share=chunk.share
         )
         return output
+
+    def hide(self, chunk: Chunk, generator: Generator | None) -> Chunk:
+        """In training, the chunk as it would be if some words of names were not in the vocabulary.
+
+        Of each word type, all that stand in names are hidden or none: those that are read, those of aliases, and those
+        that can be copied from an alias, which then are copied or nothing. The most frequent words are never hidden.
+        """
+        share = self.encoder.config.unknown_dropout
+        if not self.training or not share:
+            return chunk
+        if generator is None:
+            raise ValueError("training draws which words are hidden: pass a torch.Generator")
+        draw_V = torch.rand(len(self.encoder.embedding.weight), generator=generator, device=generator.device)
+        hidden_V = (draw_V < share).to(chunk.words_BT.device)
+        hidden_V[:COMMON] = False
+        names_BT = chunk.mention_BT if self.ahead else functional.pad(chunk.mention_BT[:, :-1], (1, 0))
+        words_BT = chunk.words_BT.masked_fill(hidden_V[chunk.words_BT] & names_BT, UNKNOWN_INDEX)
+        if not self.copies:
+            return replace(chunk, words_BT=words_BT)
+        alias_UAL = chunk.alias_UAL.masked_fill(hidden_V[chunk.alias_UAL], UNKNOWN_INDEX)
+        at_S, target_F = chunk.word_position_S[chunk.match_SJ.any(-1)], chunk.targets_BT.flatten()
+        target_S = target_F[at_S].masked_fill(hidden_V[target_F[at_S]], UNKNOWN_INDEX)
+        targets_BT = target_F.index_copy(0, at_S, target_S).view_as(chunk.targets_BT)
+        return replace(chunk, words_BT=words_BT, alias_UAL=alias_UAL, targets_BT=targets_BT)
 
     @property
     def state_parts(self) -> int:
@@ -136,6 +163,7 @@ class LatentModel(ChunkModel):
 
     def forward(self, chunk: Chunk, state: State | None = None, *, generator: Generator | None = None) -> Scores:
         """Score the chunk's annotation, and its words if the model generates them."""
+        chunk = self.hide(chunk, generator)
         output = self.read(chunk, state, generator)
         h_x_FH, h_p_FD, h_r_FD = torch.split(output.h_BTD.flatten(0, 1), self.sizes, -1)
         latent = self.latent.score(h_x_FH, h_p_FD, h_r_FD, chunk, self.encoder.embedding.weight)
