@@ -70,7 +70,7 @@ def test_the_python_of_the_readme(home: Path, command: Command) -> None:
     for block in blocks(ROOT / "README.md", "python"):
         process = subprocess.run([sys.executable, "-c", block], cwd=home, capture_output=True, text=True)
         assert process.returncode == 0, process.stderr
-        assert "Michelle Obama" in process.stdout
+        assert "March 21, 2013" in process.stdout
 
 
 def test_the_table_of_settings() -> None:

@@ -58,6 +58,8 @@ def quickstart(
         scored = score_runs([plain, kglm], held, (), "particle", 100, workers=workers)
         scored += score_runs([kglm], held, [Path(proposal)], "importance", 100, workers=workers)
         tables.print_perplexity(perplexity_table(scored))
+        say("The proposal of importance sampling has never read these names and misses most of them; the particle")
+        say("filter finds them in the graph.")
     asked = f"kglm table completion {story.questions} --run {plain} --run {kglm}"
     with _step("7  Questions about entities that were held out, in wordings that were held out", asked):
         modes = ["plain", "oracle", "linked"]

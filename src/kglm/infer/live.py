@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from kglm import bundled
 from kglm.annotate.linker import Linked, Linker, readings
 from kglm.annotate.names import NameIndex
 from kglm.errors import ConfigError, DataError
@@ -267,6 +268,6 @@ def _holds(graph: KnowledgeGraph, step: FactEdit | NewEntity) -> bool:
     return bool(graph.tails(head, relation).tolist() == [tail])
 
 
-def load(run: str | Path, *, kg: str | Path | None = None) -> Live:
-    """A trained run, ready to answer."""
-    return Live.open(run, kg=kg)
+def load(run: str | Path | None = None, *, kg: str | Path | None = None) -> Live:
+    """A trained run, ready to answer; if none is given, that of a quickstart here or the one of the package."""
+    return Live.open(bundled.default_run() if run is None else run, kg=kg)
