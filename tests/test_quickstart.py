@@ -20,6 +20,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_whole_story(home: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "240")
     left = command("quickstart", *SMALL, cwd=home)
     assert left.returncode == 0, left.stderr
     for part in ("9,524 facts", "filtered MRR", "UPP of AWD-LSTM's", "KGLM, importance 100", "@1 / @5", "Done in"):

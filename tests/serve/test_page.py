@@ -327,7 +327,7 @@ class TestExplore:
         page.get_by_role("link", name="Next document").click()
         page.wait_for_url(re.compile("explore/[2-9]"))
         second = server.get("/api/documents?entity=Q18094").json["documents"][1]
-        assert page.locator(".doc-title").inner_text() == second["title"]
+        page.locator(".doc-title", has_text=second["title"]).wait_for()
         assert query(page) == {"entity": ["Q18094"]}
         assert page.locator(".mention.wanted").count() >= 1
         page.reload()

@@ -70,5 +70,6 @@ def test_many_of_each(described: Any, client: Client, mode: GenerationMode, with
     look(described, LONG, mode, client.with_session().session if with_session else None)
 
 
-def test_the_checks_are_there() -> None:
+def test_the_checks_are_there(described: Any) -> None:
+    """Which are loaded with the first schema."""
     assert {each.__name__ for each in CHECKS.get_all()} >= PASSED
