@@ -46,16 +46,20 @@ def plan(graph: KnowledgeGraph, edit: FactEdit | NewEntity) -> list[Change]:
     """The changes that carry out `edit` on the graph as it is; nothing is changed here."""
     if isinstance(edit, NewEntity):
         return _creation(graph, edit)
-    relation = resolve_relation(graph, edit.relation)
+    action, head, relation, tail = by_ids(graph, edit)
+    if head == tail:
+        raise GraphError(f"a fact from {head} to itself", remedy="give two different entities")
+    return {"add": _addition, "remove": _removal, "set": _setting}[action](graph, FactRow(head, relation, tail))
+
+
+def by_ids(graph: KnowledgeGraph, edit: FactEdit) -> FactEdit:
+    """The same edit with ids for names, said from the head's side."""
     head, tail = edit.head, edit.tail
+    relation = resolve_relation(graph, edit.relation)
     if relation.startswith(REVERSE):
         relation, head, tail = relation.removeprefix(REVERSE), tail, head
     head = resolve_entity(graph, head)
-    tail = resolve_tail(graph, head, relation, tail)
-    if head == tail:
-        raise GraphError(f"a fact from {head} to itself", remedy="give two different entities")
-    wanted = FactRow(head, relation, tail)
-    return {"add": _addition, "remove": _removal, "set": _setting}[edit.action](graph, wanted)
+    return FactEdit(edit.action, head, relation, resolve_tail(graph, head, relation, tail))
 
 
 def _addition(graph: KnowledgeGraph, fact: FactRow) -> list[Change]:

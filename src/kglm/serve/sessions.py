@@ -14,11 +14,9 @@ from typing import NamedTuple
 
 from kglm.errors import GraphError, LiteralError
 from kglm.infer.live import Live
-from kglm.kg.edits import FactEdit
+from kglm.kg.edits import FactEdit, by_ids
 from kglm.kg.graph import KnowledgeGraph
-from kglm.kg.ids import REVERSE
 from kglm.kg.journal import Change
-from kglm.kg.resolve import resolve_entity, resolve_relation, resolve_tail
 from kglm.serve.problems import Problem
 from kglm.serve.settings import Limits
 
@@ -157,13 +155,3 @@ class Sessions:
         session.done = []
         session.rebase(self.served())
         return len(edits)
-
-
-def by_ids(graph: KnowledgeGraph, wanted: FactEdit) -> FactEdit:
-    """The same edit with ids for names, said from the head's side."""
-    head, tail = wanted.head, wanted.tail
-    relation = resolve_relation(graph, wanted.relation)
-    if relation.startswith(REVERSE):
-        relation, head, tail = relation.removeprefix(REVERSE), tail, head
-    head = resolve_entity(graph, head)
-    return FactEdit(wanted.action, head, relation, resolve_tail(graph, head, relation, tail))

@@ -9,6 +9,7 @@ import numpy as np
 from kglm.annotate.linker import Linked
 from kglm.infer.next_word import NextWords, Reason, describe
 from kglm.kg.graph import KnowledgeGraph
+from kglm.kg.ids import REVERSE
 from kglm.kg.literals import is_literal, render_literal
 from kglm.model.annotation import Type
 from kglm.serve import shapes
@@ -132,7 +133,7 @@ def entity_told(graph: KnowledgeGraph, node: int, offset: int, limit: int) -> sh
     places = np.concatenate([places[~reverse], places[reverse]])
     facts = [
         shapes.Fact(
-            relation=relation_of(graph, graph.relation_id(index).removeprefix("R:")),
+            relation=relation_of(graph, graph.relation_id(index).removeprefix(REVERSE)),
             tail=entity(graph, tail),
             reverse=bool(index & 1),
         )
