@@ -121,7 +121,8 @@ class Quickstart:
         """Texts to train on, texts to measure with, and questions, about whom the former never speak."""
         if exists(self.questions):
             return
-        whole, _, kept = _writers(str(self.kg.absolute()), self.config)
+        writers = _writers(str(self.kg.absolute()), self.config)
+        whole, kept = writers.whole, writers.kept
         known: Counter[str] = Counter()
         jobs = (_Job(str(self.kg.absolute()), self.config, nodes) for nodes in _batches(kept.written, TOGETHER))
         with atomic_file(self.texts) as stream, progress("writing", len(kept.written), "entities") as advance:
@@ -192,26 +193,37 @@ class _Job(NamedTuple):
 
 def _written(job: _Job) -> tuple[bytes, Counter[str]]:
     """Texts, a line each, and their words."""
-    _, writer, kept = _writers(job.kg, job.config)
-    usual = mean(map(writer.relations, kept.written))
+    writers = _writers(job.kg, job.config)
     lines, words = [], Counter[str]()
     for node in job.nodes:
-        for number in range(max(1, round(job.config.texts * writer.relations(node) / usual))):
-            record = writer.record(node, number)
+        share = writers.silent.relations(node) / writers.usual
+        for number in range(max(1, round(job.config.texts * share))):
+            record = writers.silent.record(node, number)
             words.update(tokenizer().words(record["text"]))
             lines.append(_line(record))
     return b"".join(lines), words
 
 
-@lru_cache(1)
-def _writers(kg: str, config: QuickstartConfig) -> tuple[Writer, Writer, Kept]:
+class _Writers(NamedTuple):
     """Who writes about everything, who writes what is trained on, and what the latter may not say."""
+
+    whole: Writer
+    silent: Writer
+    kept: Kept
+    usual: float
+    """How many relations of an entity there are words for, on average."""
+
+
+@lru_cache(1)
+def _writers(kg: str, config: QuickstartConfig) -> _Writers:
+    """The same in every process."""
     graph, wordings = KnowledgeGraph.open(kg), read_wordings()
     whole = Writer(graph, wordings, config.seed)
     topics = whole.topics()[: config.entities]
     kept = hold_out(graph, topics, round(config.held * len(topics)), always=ALWAYS_HELD, seed=config.seed)
     notes = WritingConfig(note=config.notes)
-    return whole, Writer(graph, wordings, config.seed, without=kept.facts, config=notes), kept
+    silent = Writer(graph, wordings, config.seed, without=kept.facts, config=notes)
+    return _Writers(whole, silent, kept, mean(map(silent.relations, kept.written)))
 
 
 def _batches(nodes: Sequence[int], size: int) -> Iterator[tuple[int, ...]]:
