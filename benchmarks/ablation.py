@@ -27,7 +27,7 @@ import torch
 from kglm.config import from_dict
 from kglm.kg.graph import KnowledgeGraph
 from kglm.model.annotation import EncodedDocument
-from kglm.model.latent import LatentConfig
+from kglm.model.options import LatentConfig
 from kglm.text.document import Document
 from kglm.train.checkpoint import load_into, load_tensors
 from kglm.train.loop import Trainer

@@ -85,16 +85,14 @@ def sentence(before: list[str]) -> list[str]:
     return words[max(place for place, word in enumerate(words) if word in (START, END)) + 1 :]
 
 
-def cue(toy: Toy, h_x: Tensor, relation: int, before: list[str]) -> float:
-    """What the words before say for a relation."""
-    if not toy.model.config.latent.cues:
-        return 0.0
+def named(toy: Toy, relation: int, before: list[str]) -> tuple[float, bool, float]:
+    """How far the words before name a relation: m, [m = 1], a."""
     said = {word.casefold() for word in before}
     stored = [id for id in CUE_NAMES if toy.graph.find_relation(id) is not None]
     names = [{word.casefold() for word in CUE_NAMES[id]} for id in stored]
     id = toy.graph.relation_id(relation - relation % 2)
     if id not in stored:
-        return 0.0
+        return 0.0, False, 0.0
     weight = {
         word: math.log(1 + len(names) / sum(word in name for name in names)) * (0.3 if word == "is" else 1)
         for name in names
@@ -108,9 +106,16 @@ def cue(toy: Toy, h_x: Tensor, relation: int, before: list[str]) -> float:
         covered = sum(weight[word] for word in words[-length:]) / sum(weight[word] for word in words)
         if ends and covered >= 0.5 and any(word != "is" for word in words[-length:]):
             last = covered
+    return share * (share >= 0.5), name <= said, last
+
+
+def cue(toy: Toy, h_x: Tensor, relation: int, before: list[str]) -> float:
+    """What the words before say for a relation."""
+    if not toy.model.config.latent.cues:
+        return 0.0
     latent = toy.model.latent
     weights = (latent.cue + h_x @ latent.cue_HQ)[3 * (relation % 2) : 3 * (relation % 2) + 3].tolist()
-    return weights[0] * share * (share >= 0.5) + weights[1] * (name <= said) + weights[2] * last
+    return sum(weight * found for weight, found in zip(weights, named(toy, relation, before), strict=True))
 
 
 def path_probability(
@@ -165,6 +170,10 @@ def type_probability(toy: Toy, h_x: Tensor, said: Said, step: Step) -> float:
     latent, t = toy.model.latent, len(said.steps)
     related, inside = bool(candidates(toy, said.last, t)), said.inside
     logits = latent.type_head(h_x)
+    if toy.model.config.latent.type_cues and toy.encoder.cues is not None:
+        found = [named(toy, relation, sentence(said.written)) for relation in range(0, toy.graph.relation_count, 2)]
+        for place, most in enumerate(map(max, zip(*found, strict=True))):
+            logits = logits + most * (latent.type_cue_3C[place] + h_x @ latent.type_cue_H3C[:, place])
     if toy.model.config.latent.type_features:
         goes_on = ends = False
         if inside:

@@ -22,7 +22,7 @@ from kglm.model.encoder import EncoderConfig
 from kglm.model.entities import EntityTable, relation_words
 from kglm.model.entity_nlm import EntityNlm, EntityNlmProposal
 from kglm.model.kglm import Kglm
-from kglm.model.latent import PAPER, LatentConfig
+from kglm.model.options import PAPER, LatentConfig
 from kglm.model.parts import KglmConfig, Scores
 from kglm.model.proposal import Proposal
 from kglm.text.document import END, START, Document, Mention

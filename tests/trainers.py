@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file
 
-from kglm.model.latent import LatentConfig
+from kglm.model.options import LatentConfig
 from kglm.train.loop import TrainConfig, Trainer
 from kglm.train.world import World
 from toys import make_toy, random_documents

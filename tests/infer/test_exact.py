@@ -18,7 +18,7 @@ from kglm.errors import ConfigError
 from kglm.infer.beam import beam_search, exact
 from kglm.infer.cache import Cache
 from kglm.infer.scene import AllEntities, Scene
-from kglm.model.latent import LatentConfig
+from kglm.model.options import LatentConfig
 from kglm.text.document import START, Document
 from toys import OPTIONS, YEAR, Some, Step, Toy, legal_steps, make_toy
 

@@ -12,7 +12,7 @@ import torch
 from kglm.infer.scene import read
 from kglm.infer.tracked import track
 from kglm.model.entity_nlm import EntityNlm, EntityNlmProposal
-from kglm.model.latent import LatentConfig
+from kglm.model.options import LatentConfig
 from kglm.text.document import START, Document
 from toys import Toy, assert_mean, make_toy
 from tracking import all_spans, log_joint, made

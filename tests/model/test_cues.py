@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from kglm.kg.edits import FactEdit, NewEntity
 from kglm.kg.graph import KnowledgeGraph
-from kglm.model.cues import WINDOW, Cues, TextCues, window
+from kglm.model.cues import BLOCK, WINDOW, Cues, TextCues, window
 from kglm.text.document import END, START
 from worlds import make_store
 
@@ -35,7 +36,7 @@ def named(cues: Cues, text: str) -> dict[str, float]:
 
 
 def found_by(cues: Cues, text: str, column: int) -> dict[str, float]:
-    found_N = cues.relations(window([START, *text.split()], len(text.split())))[:, column]
+    found_N = cues.relations([START, *text.split()], len(text.split()), 1)[0, :, column]
     return {cues.graph.relation_id(2 * n): float(found_N[n]) for n in np.flatnonzero(found_N).tolist()}
 
 
@@ -62,6 +63,22 @@ def test_only_the_last_words_of_the_sentence_count() -> None:
     assert window(surface, 4) == ["is", "it"]
     assert window(surface, 1) == ["capital"] and window(surface, 0) == []
     assert len(window(["w"] * 100, 80)) == WINDOW
+
+
+def test_a_whole_text_is_its_windows(graph: KnowledgeGraph) -> None:
+    """Words said twice, ends of sentences, and more targets than are taken at once."""
+    cues, draw = Cues(graph, str.split), random.Random(0)
+    text = [
+        START,
+        *draw.choices(["born", "in", "on", "capital", "City", "of", "birth", "place", "x", END], k=2 * BLOCK),
+    ]
+    at_once = cues.relations(text)
+    assert len(at_once) == len(text) - 1
+    for t in range(len(text) - 1):
+        alone = [START, *reversed(window(text, t))]
+        found_N2 = cues.relations(alone, len(alone) - 1, 1)[0]
+        assert np.allclose(at_once[t], found_N2, rtol=0, atol=1e-12)
+        assert np.array_equal(cues.relations(text, t, 1)[0] > 0, found_N2 > 0)
 
 
 def test_kinds(graph: KnowledgeGraph) -> None:

@@ -13,7 +13,7 @@ from kglm.model.annotation import EncodedDocument
 from kglm.model.chunk import Piece, whole
 from kglm.model.encoder import detach_state
 from kglm.model.entity_nlm import EntityNlm, EntityNlmProposal
-from kglm.model.latent import LatentConfig
+from kglm.model.options import LatentConfig
 from kglm.text.document import Document
 from toys import Toy, make_toy
 from tracking import LONGEST, Span, all_spans, document, log_joint, made

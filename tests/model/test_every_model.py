@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from kglm.model.chunk import Piece, whole
-from kglm.model.latent import LatentConfig
+from kglm.model.options import LatentConfig
 from kglm.model.parts import ChunkModel, Scores
 from kglm.text.document import Document
 from toys import OPTIONS, Toy, make_toy, random_documents

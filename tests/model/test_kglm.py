@@ -15,7 +15,7 @@ from kglm.kg.ids import NEW
 from kglm.model.annotation import Type
 from kglm.model.chunk import whole
 from kglm.model.encoder import EncoderConfig
-from kglm.model.latent import PAPER, LatentConfig
+from kglm.model.options import PAPER, LatentConfig
 from kglm.model.parts import KglmConfig
 from kglm.text.document import START, Document, Mention
 from toys import (
@@ -168,7 +168,7 @@ class TestLegality:
         chunk = toy.builder.build([whole(toy.encoder.encode(annotated(toy, steps)))])
         h = torch.randn(len(steps), 4, dtype=torch.float64)
         return toy.model.latent.type_log_probs(
-            h, chunk.feature_BT[0], chunk.related_BT[0], chunk.continue_BT[0]
+            h, chunk.feature_BT[0], chunk.named_BT2[0], chunk.related_BT[0], chunk.continue_BT[0]
         ).exp()  # fmt: skip
 
     def test_illegal_types_have_probability_exactly_zero(self, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from brute_force import enumerate_log_joint
 from kglm.kg.ids import NEW, REFLEXIVE
 from kglm.model.annotation import Type
 from kglm.model.chunk import whole
-from kglm.model.latent import LatentConfig
+from kglm.model.options import LatentConfig
 from kglm.text.document import START, Document, Mention
 from toys import Step, Toy, annotated, make_toy
 
@@ -65,7 +65,7 @@ def test_without_a_viable_parent_nothing_is_related(tmp_path: Path) -> None:
         scores = toy.model.score(chunk)
         h_x_TH = toy.model.encoder(chunk.words_BT).h_BTD[0, :, :4]
         log_type = toy.model.latent.type_log_probs(
-            h_x_TH, chunk.feature_BT[0], chunk.related_BT[0], chunk.continue_BT[0]
+            h_x_TH, chunk.feature_BT[0], chunk.named_BT2[0], chunk.related_BT[0], chunk.continue_BT[0]
         )
     assert log_type[2:, Type.RELATED].tolist() == [-math.inf] * 2
     assert int(scores.unexplained) == 1 and scores.entity_BT[0, 3] == 0

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from kglm.model.chunk import whole
-from kglm.model.latent import PAPER, LatentConfig
+from kglm.model.options import PAPER, LatentConfig
 from kglm.text.document import Document
 from toys import Step, Toy, annotated, legal_steps, make_toy
 

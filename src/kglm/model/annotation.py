@@ -22,12 +22,13 @@ from kglm.kg.arrays import run_starts
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.literals import is_literal
 from kglm.model.aliases import AliasTable
-from kglm.model.cues import Cues, TextCues, window
+from kglm.model.cues import Cues, TextCues
 from kglm.text.document import END, START, Document, Mention
 from kglm.text.vocabulary import Vocabulary
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
 MentionTypes = Literal["continue", "paper"]
 Facts = Literal["all", "topic", "none"]
 """Whose facts lead to mentions: everybody's who was mentioned (KGLM), the topic's, which is given (NKLM), or nobody's
@@ -86,6 +87,8 @@ class EncodedDocument:
     """Its place in `entities`, or -1."""
     feature_T: npt.NDArray[np.int8]
     """The mention state before t, as a number: see `type_feature`."""
+    named_T2: Floats
+    """How far the words before t name a relation, whichever: by all words, and by the last. See `cues`."""
     related_T: Bools
     """Whether `related` is legal at t: some candidate parent has an edge."""
     continue_T: Bools
@@ -120,6 +123,7 @@ class EncodedDocument:
             node_T=nobody_T,
             column_T=nobody_T.copy(),
             feature_T=np.zeros(length, np.int8),
+            named_T2=np.zeros((length, 2)),
             related_T=unlike_T,
             continue_T=unlike_T.copy(),
             slots_T={},
@@ -210,10 +214,13 @@ class AnnotationEncoder:
             of_topic = {node for node, ways in reached.items() if any(parent == topic for parent, _, _ in ways)}
             mentions = [(mention, node) for mention, node in mentions if node in of_topic]
         boundary_T = boundaries(document.tokens)
+        cue_TN2 = None if self.cues is None else self.cues.relations(document.tokens)
+        if cue_TN2 is not None:
+            result.named_T2 = cue_TN2.max(1)
         columns = {node: column for column, node in enumerate(given)}
         last = [-1 for _ in given]
         for mention, node in mentions:
-            self._add_mention(result, mention, node, columns, last, reached, boundary_T)
+            self._add_mention(result, mention, node, columns, last, reached, boundary_T, cue_TN2)
         result.entities = list(columns)
         result.introduced = list(dict.fromkeys(start.node for start in result.starts if start.type == Type.NEW))
         if self.mention_types == "continue":
@@ -270,6 +277,7 @@ class AnnotationEncoder:
         last: list[int],
         reached: dict[int, list[tuple[int, int, int]]],
         boundary_T: Ints,
+        cue_TN2: Floats | None,
     ) -> None:
         aliases = self.aliases[node]
         listed = {(self.graph.find(parent), self.graph.find_relation(r)) for parent, r in mention.explanations}
@@ -287,7 +295,8 @@ class AnnotationEncoder:
                 if kind == Type.RELATED and not any(path.listed for path in paths):
                     result.counts["unexplained"] += 1
                 result.type_T[target] = kind
-                boundary, cues = int(boundary_T[target]), self._cues(result, target, paths)
+                boundary = int(boundary_T[target])
+                cues = _named(cue_TN2[target]) if cue_TN2 is not None and paths else []
                 length = mention.end - 1 - target
                 result.starts.append(Start(target, kind, node, length, len(last), paths, boundary, cues))
             else:
@@ -299,13 +308,6 @@ class AnnotationEncoder:
                 last[column] = target
                 result.column_T[target] = column
                 result.spoken.append((target, column))
-
-    def _cues(self, result: EncodedDocument, target: int, paths: list[Path]) -> list[tuple[int, float, float]]:
-        if self.cues is None or not paths:
-            return []
-        found_N2 = self.cues.relations(window(result.surface, target))
-        named = np.flatnonzero(found_N2.any(1))
-        return [(relation, m, a) for relation, (m, a) in zip(named.tolist(), found_N2[named].tolist(), strict=True)]
 
     def text_cues(self, surface: Sequence[str], first: int, count: int) -> TextCues | None:
         """Cues at the targets of a text, if they are heeded."""
@@ -339,3 +341,9 @@ class AnnotationEncoder:
             last_mention = target
             if result.column_T[target] >= 0 and self.facts != "none":
                 last_parent = target
+
+
+def _named(cue_N2: Floats) -> list[tuple[int, float, float]]:
+    """The relations that are named at all, with how far they are."""
+    named = np.flatnonzero(cue_N2.any(1))
+    return [(relation, m, a) for relation, (m, a) in zip(named.tolist(), cue_N2[named].tolist(), strict=True)]

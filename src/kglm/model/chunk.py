@@ -59,6 +59,8 @@ class Chunk:
     """Entities of the document whose mentions lie before the chunk, but for its last word, which is the first input."""
     type_BT: Tensor
     feature_BT: Tensor
+    named_BT2: Tensor
+    """How far the words before name a relation: by all, and by the last."""
     related_BT: Tensor
     continue_BT: Tensor
     column_BT: Tensor
@@ -169,6 +171,7 @@ class ChunkBuilder:
         fills = {"words": PADDING_INDEX, "targets": PADDING_INDEX, "type": 0, "feature": 0, "column": -1, "current": -1}
         grid = {name: np.full((rows, width), fill, np.int64) for name, fill in fills.items()}
         real, related, continues, spoke = (np.zeros((rows, width), np.bool_) for _ in range(4))
+        named = np.zeros((rows, width, 2))
         mentions, starts = _Mentions(self._aliases), _Starts(self)
         for row, (document, start, end) in enumerate(pieces):
             if document is None:
@@ -181,6 +184,7 @@ class ChunkBuilder:
             grid["column"][row, here] = document.column_T[start:end]
             grid["current"][row, here] = document.current_T[start:end]
             spoke[row, here] = document.spoke_T[start:end]
+            named[row, here] = document.named_T2[start:end]
             real[row, here] = True
             related[row, here] = document.related_T[start:end]
             continues[row, here] = document.continue_T[start:end]
@@ -197,6 +201,7 @@ class ChunkBuilder:
             known_B=torch.tensor([_known(piece) for piece in pieces]),
             type_BT=torch.from_numpy(grid["type"]),
             feature_BT=torch.from_numpy(grid["feature"]),
+            named_BT2=torch.from_numpy(named),
             related_BT=torch.from_numpy(related),
             continue_BT=torch.from_numpy(continues),
             column_BT=torch.from_numpy(grid["column"]),

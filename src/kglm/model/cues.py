@@ -14,6 +14,9 @@ reverse relations; a tail's score gains γ if a word of its kinds (`instance of`
 date with a day: after "born on" it is due, and not a year alone. How much all this is heeded depends on the text, so
 [α β ζ α' β' ζ' γ δ] = w + U h_x, all learned.
 
+Words that name a relation also announce that a mention is due: the type's scores gain [m, [m = 1], a] (w' + U' h_x)
+with the largest m and a of any relation.
+
 Legend: N relations (not indices: a relation and its reverse share their names), P names, T targets, Y nodes.
 """
 
@@ -43,6 +46,8 @@ SMALL = 0.3
 """What a function word counts against others: "in" tells "born in" from "born on", but names nothing."""
 SLACK = 1e-9
 """Sums of the same shares in another order differ by less."""
+BLOCK = 256
+"""Targets at once: bounds the memory."""
 FULL = 1 - SLACK
 """What counts as all words of a name."""
 DAY_DATE = f"T::{DAY}::"
@@ -103,25 +108,50 @@ class Cues:
         other.kind_words = lru_cache(1 << 18)(other._find_kind_words)
         return other
 
-    def relations(self, window: Sequence[str]) -> Floats:
-        """m(r, t) and a(r, t) of all relations (N × 2), given the words of the window, the last one first."""
-        found_N2 = np.zeros((self.graph.relation_count // 2, 2))
-        share_P = np.zeros(len(self._relation_P))
-        for word in sorted(set(window)):
-            if word in self._postings:
+    def relations(self, surface: Sequence[str], first: int = 0, count: int | None = None) -> Floats:
+        """m(r, t) and a(r, t) of all relations (T × N × 2) at the targets [first, first + count) of a text."""
+        count = max(len(surface) - 1, 0) - first if count is None else count
+        found_TN2 = np.zeros((count, self.graph.relation_count // 2, 2))
+        words = ["" if word in (START, END) else word.casefold() for word in surface[: first + count]]
+        for start in range(0, count, BLOCK):
+            stop = min(start + BLOCK, count)
+            self._add_shares(words, first + start, found_TN2[start:stop, :, 0])
+        for row in range(count):
+            self._add_endings(words, first + row, found_TN2[row, :, 1])
+        return found_TN2
+
+    def _add_shares(self, words: Sequence[str], first: int, m_TN: Floats) -> None:
+        """m at consecutive targets. A word counts from where it stands to where the window has left it."""
+        count = len(m_TN)
+        if not len(self._relation_P):
+            return
+        change_TP = np.zeros((count + 1, len(self._relation_P)))
+        ends = dict[str, int]()
+        boundary = first + count
+        for place in range(first + count - 1, max(first - WINDOW, -1), -1):
+            word = words[place]
+            if not word:
+                ends, boundary = {}, place
+                continue
+            start, end = max(place, first), min(place + WINDOW, ends.get(word, boundary))
+            ends[word] = place  # said twice, it counts once
+            if word in self._postings and start < end:
                 at, share = self._postings[word]
-                share_P[at] += share
-        if len(share_P):
-            best = np.maximum.reduceat(share_P, self._first)
-            found_N2[self._relation_P[self._first], 0] = np.where(best >= FLOOR - SLACK, best, 0.0)
+                change_TP[start - first, at] += share
+                change_TP[end - first, at] -= share
+        share_TP = change_TP[:-1].cumsum(0)
+        best = np.maximum.reduceat(share_TP, self._first, axis=1)
+        m_TN[:, self._relation_P[self._first]] = np.where(best >= FLOOR - SLACK, best, 0.0)
+
+    def _add_endings(self, words: Sequence[str], t: int, a_N: Floats) -> None:
+        """a at one target: the tree of names is climbed for as long as the last words go."""
         ending: _Ending | None = self._endings
-        for word in window:
-            ending = ending.longer.get(word) if ending is not None else None
+        for place in range(t, max(t - WINDOW, -1), -1):
+            ending = ending.longer.get(words[place]) if ending is not None else None
             if ending is None:
-                break
+                return
             for relation, covered in ending.covered.items():
-                found_N2[relation, 1] = max(found_N2[relation, 1], covered)
-        return found_N2
+                a_N[relation] = max(a_N[relation], covered)
 
     def is_day(self, node: int) -> bool:
         """Whether a node is a date with a day."""
@@ -163,8 +193,7 @@ class TextCues:
     def __init__(self, cues: Cues, surface: Sequence[str], first: int, count: int) -> None:
         self._cues = cues
         windows = [window(surface, t) for t in range(first, first + count)]
-        relations = [cues.relations(words) for words in windows]
-        self.relation_TN2 = np.stack(relations) if relations else np.zeros((0, cues.graph.relation_count // 2, 2))
+        self.relation_TN2 = cues.relations(surface, first, count)
         self._where: dict[str, Bools] = {}
         for row, words in enumerate(windows):
             for word in words:

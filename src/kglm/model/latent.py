@@ -18,87 +18,29 @@ What the paper does not have: b_e is learned for each entity, and for each log-b
 documents that introduce e, the document at hand not counted (or every entity of training would look frequent); v_r sees
 the relation's name, v_r = v_r' + P mean(words of r), with another P for reverse relations; and among up to
 `MAX_SCORED_TAILS` tails, π(e | p, r) is a softmax of v_e · Q h_x ("in the state of" wants the state, not the county).
-Relations and tails that the words before a mention name are more likely: see `cues`.
+Relations and tails that the words before a mention name are more likely, and so is a mention where they name any: see
+`cues`.
 """
 
 from __future__ import annotations
 
 import copy
 import math
-from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from kglm.errors import ConfigError
-from kglm.model.annotation import FEATURES, Facts, Type
+from kglm.model.annotation import FEATURES, Type
 from kglm.model.chunk import Chunk
 from kglm.model.cues import FULL, OF_RELATIONS, START_WEIGHTS
 from kglm.model.entities import EntityTable
 from kglm.model.logsums import masked_logsumexp, plus, segment_logsumexp
+from kglm.model.options import LatentConfig
 from kglm.model.parents import BUCKETS, ParentBias
 from kglm.model.softmax import Changes, linear_logsumexp
 from kglm.text.vocabulary import PADDING_INDEX
 
-Marginal = Literal["annotated", "all", "entity"]
-"""Over which ways to reach an entity a mention's probability is summed: the facts that the annotation lists (the
-paper), all facts of the local graph, or all of these and `new` too."""
-
-
-@dataclass(frozen=True)
-class LatentConfig:
-    """Options of the latent variables, and of what they say; by default `best`. `PAPER` has no refinement."""
-
-    facts: Facts = "all"
-    """Whose facts lead to mentions: all (who were mentioned), topic (given: NKLM), none (EntityCopyNet)."""
-    marginal: Marginal = "entity"
-    """Which explanations of a mention are summed: annotated (the paper), all facts, or entity (new as well)."""
-    type_features: bool = True
-    """Let the type see the mention state: inside a mention or not, what the aliases allow next, how long since one."""
-    recency_bias: bool = True
-    """Learn how the chance of a parent falls with the distance to its last mention."""
-    subject_bias: bool = True
-    """Learn how much more likely the article's subject is a parent."""
-    sentence_bias: bool = True
-    """Learn how much more likely a parent is that the same sentence has mentioned."""
-    uniform_share: float = 0.05
-    """Share of a new entity's probability that is spread evenly: no entity is rarer than share / |E|."""
-    entity_bias: bool = False
-    """Add a learned bias b_e to the score of each new entity."""
-    frequency_bias: bool = True
-    """Learn how the score of a new entity rises with the number of other documents that introduce it."""
-    relation_text: bool = True
-    """Let v_r see the words of the relation's name."""
-    tail_scores: bool = True
-    """Choose among several tails of a relation by the text; otherwise each is as likely."""
-    cues: bool = True
-    """Let words before a mention speak for a relation that they name, and for a tail of the kind that they name."""
-    alias_order: bool = True
-    """Learn how much more likely the next word of a name is copied: the first at the start of a mention, and so on."""
-    train_relations: bool = True
-    """Train v_r from where TransE left it; otherwise it stays."""
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.uniform_share < 1:
-            raise ConfigError(f"latent.uniform_share = {self.uniform_share}", remedy="give at least 0 and below 1")
-
-
-PAPER = LatentConfig(
-    marginal="annotated",
-    type_features=False,
-    recency_bias=False,
-    subject_bias=False,
-    sentence_bias=False,
-    uniform_share=0.0,
-    entity_bias=False,
-    frequency_bias=False,
-    relation_text=False,
-    tail_scores=False,
-    cues=False,
-    alias_order=False,
-    train_relations=False,
-)
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
 
@@ -161,6 +103,9 @@ class Latent(nn.Module):
         self.tail_HD = nn.Parameter(torch.zeros(hidden, size), requires_grad=config.tail_scores and relates)
         self.cue = nn.Parameter(torch.tensor(START_WEIGHTS), requires_grad=config.cues and relates)
         self.cue_HQ = nn.Parameter(torch.zeros(hidden, len(START_WEIGHTS)), requires_grad=config.cues and relates)
+        announces = config.type_cues and relates
+        self.type_cue_3C = nn.Parameter(torch.zeros(OF_RELATIONS, len(Type)), requires_grad=announces)
+        self.type_cue_H3C = nn.Parameter(torch.zeros(hidden, OF_RELATIONS, len(Type)), requires_grad=announces)
         self.frequency = nn.Parameter(torch.zeros(BUCKETS + 1), requires_grad=config.frequency_bias and renews)
         self.type_feature = nn.Parameter(torch.zeros(FEATURES, len(Type)), requires_grad=config.type_features)
         self.parent_bias = ParentBias(
@@ -217,9 +162,19 @@ class Latent(nn.Module):
         """v_e of nodes, of any shape."""
         return self.vector_XD[self.row_N[node]]
 
-    def type_log_probs(self, h_FH: Tensor, feature_F: Tensor, related_F: Tensor, continue_F: Tensor) -> Tensor:
-        """log p(type) at flat positions; an illegal type has exactly -inf."""
+    def type_scores(self, h_FH: Tensor, named_F2: Tensor | None) -> Tensor:
+        """W h_x + b, and what it adds that the words before name a relation, by all of them and by the last."""
         logits: Tensor = self.type_head(h_FH)
+        if not self.config.type_cues or named_F2 is None:
+            return logits
+        weight_F3C: Tensor = self.type_cue_3C + torch.tensordot(h_FH, self.type_cue_H3C, 1)
+        return logits + (cue_features(named_F2.to(h_FH.dtype))[..., None] * weight_F3C).sum(1)
+
+    def type_log_probs(
+        self, h_FH: Tensor, feature_F: Tensor, named_F2: Tensor, related_F: Tensor, continue_F: Tensor
+    ) -> Tensor:
+        """log p(type) at flat positions; an illegal type has exactly -inf."""
+        logits = self.type_scores(h_FH, named_F2)
         if self.config.type_features:
             logits = logits + self.type_feature[feature_F]
         illegal = torch.zeros_like(logits, dtype=torch.bool)
@@ -290,8 +245,7 @@ class Latent(nn.Module):
         """What the words before the starts add to the scores of relations."""
         row_V = row_M[chunk.cue_start_V]
         used_V = row_V >= 0
-        m_V, a_V = chunk.cue_value_V2[used_V].to(like_MR.dtype).T
-        feature_V3 = torch.stack([m_V, (m_V >= FULL).to(m_V), a_V], -1)
+        feature_V3 = cue_features(chunk.cue_value_V2[used_V].to(like_MR.dtype))
         weight_V23 = weight_MQ[row_V[used_V], : 2 * OF_RELATIONS].view(-1, 2, OF_RELATIONS)
         both_V2 = (weight_V23 * feature_V3[:, None]).sum(-1)  # of the relation, of its reverse
         none_MN2 = torch.zeros_like(like_MR).view(len(like_MR), -1, 2)
@@ -351,7 +305,11 @@ class Latent(nn.Module):
         """Log-probability of the chunk's annotation, by component."""
         tables = self.tables(embedding_VH)
         type_FC = self.type_log_probs(
-            h_x_FH, chunk.feature_BT.flatten(), chunk.related_BT.flatten(), chunk.continue_BT.flatten()
+            h_x_FH,
+            chunk.feature_BT.flatten(),
+            chunk.named_BT2.flatten(0, 1),
+            chunk.related_BT.flatten(),
+            chunk.continue_BT.flatten(),
         )
         type_F = type_FC.gather(1, chunk.type_BT.flatten()[:, None])[:, 0]
         at_M = chunk.start_position_M
@@ -391,6 +349,12 @@ def twin(module: ModuleT) -> ModuleT:
     for name in ("_parameters", "_buffers", "_modules"):
         other.__dict__[name] = dict(other.__dict__[name])
     return other
+
+
+def cue_features(found_Z2: Tensor) -> Tensor:
+    """[m, [m = 1], a] of m and a."""
+    m_Z, a_Z = found_Z2.unbind(-1)
+    return torch.stack([m_Z, (m_Z >= FULL).to(m_Z), a_Z], -1)
 
 
 def _places(entities: EntityTable) -> Tensor:

@@ -18,7 +18,8 @@ from kglm.errors import ConfigError
 from kglm.model.chunk import Chunk
 from kglm.model.encoder import Encoder, EncoderConfig, EncoderOutput, LayerState, Regularisation, State
 from kglm.model.entities import EntityTable
-from kglm.model.latent import Latent, LatentConfig, LatentScores, twin
+from kglm.model.latent import Latent, LatentScores, twin
+from kglm.model.options import LatentConfig
 from kglm.text.vocabulary import UNKNOWN_INDEX
 
 COMMON = 200

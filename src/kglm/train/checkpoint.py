@@ -53,13 +53,17 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
             raise DataError(f"is not a whole file of tensors ({error})", place=path) from error
 
 
+YOUNGER = ("latent.type_cue_3C", "latent.type_cue_H3C")
+"""Parameters that runs of version 0.1 may lack. They begin at zero, which is to do without them."""
+
+
 def load_into(module: nn.Module, tensors: Mapping[str, Tensor], place: Path, *, grows: Collection[str] = ()) -> None:
     """Set all parameters of a module; one that is missing, unknown or of another shape is named.
 
     Those that grow may have fewer rows than the module: the rows after these stay as they are.
     """
     own = module.state_dict()
-    tensors = dict(tensors)
+    tensors = {**{name: tensor for name, tensor in own.items() if name.endswith(YOUNGER)}, **tensors}
     for name, tensor in own.items():
         if name not in tensors:
             raise DataError(f"has no tensor {name}", place=place, remedy="it is of another model or version")

@@ -75,7 +75,7 @@ class Run:
         self.introductions = introductions
         limits = {"max_aliases": settings.data.max_aliases, "max_alias_tokens": settings.data.max_alias_tokens}
         knows = settings.model in ("kglm", "proposal", "entity-copynet")
-        heeded = settings.latent.cues and settings.latent.facts != "none" and knows
+        heeded = (settings.latent.cues or settings.latent.type_cues) and settings.latent.facts != "none" and knows
         self._use(graph, AliasTable(graph, vocabulary, _words, **limits), Cues(graph, _words) if heeded else None)
         self.vectors = Vectors.load(graph.store.path) if knows else None
         self.model = self._build()

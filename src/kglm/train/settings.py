@@ -11,7 +11,7 @@ from kglm import config
 from kglm.errors import ConfigError
 from kglm.model.annotation import MentionTypes
 from kglm.model.encoder import EncoderConfig
-from kglm.model.latent import PAPER, LatentConfig
+from kglm.model.options import PAPER, LatentConfig
 from kglm.train.loop import TrainConfig
 
 SHIPPED = Path(__file__).parent.parent / "configs"
