@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 from kglm import bundled
 from kglm.annotate.annotator import AnnotateConfig
 from kglm.annotate.composer import WritingConfig
-from kglm.annotate.hold_out import Kept, hold_out
+from kglm.annotate.hold_out import Kept, hold_out, hold_out_others
 from kglm.annotate.pipeline import Recipe, annotate
 from kglm.annotate.wordings import read_wordings
 from kglm.annotate.writing import Writer
@@ -49,6 +49,8 @@ ALWAYS_HELD = ("Q76",)
 """Barack Obama is asked about, so nothing is said of him."""
 SEEN = 3
 """A question is understood by those who have read each of its words so often."""
+CHECKED = 20
+"""Articles about further entities that are held out, by which training is judged as it goes on."""
 MODELS = ("kglm", "awd-lstm", "proposal")
 TOGETHER = 40
 """So many entities a process writes about at a time."""
@@ -74,6 +76,7 @@ class QuickstartConfig:
     settings: str = "quickstart"
     """Sizes of the models: a TOML file, or one that comes with the package."""
     seed: int = 0
+    """Decides all that is drawn; 0 holds out the wordings that the file says, others draw these, too."""
 
     def __post_init__(self) -> None:
         for name in ("entities", "texts", "scored", "dim", "epochs"):
@@ -91,9 +94,10 @@ class Quickstart:
         self.home = home
         self.config = config or QuickstartConfig()
         self.kg = home / "world.kg"
-        self.texts, self.held_texts = home / "texts.jsonl", home / "held-texts.jsonl"
-        self.corpus, self.held_corpus = home / "corpus.jsonl", home / "held-corpus.jsonl"
-        self.questions = home / "questions.jsonl"
+        self.texts, self.corpus = home / "texts.jsonl", home / "corpus.jsonl"
+        self.checked_texts, self.checked_corpus = home / "checked-texts.jsonl", home / "checked-corpus.jsonl"
+        self.held_texts, self.held_corpus = home / "held-texts.jsonl", home / "held-corpus.jsonl"
+        self.questions, self.strange_questions = home / "questions.jsonl", home / "strange-questions.jsonl"
 
     def run(self, model: str) -> Path:
         """The directory of a run."""
@@ -119,7 +123,7 @@ class Quickstart:
 
     def write(self) -> None:
         """Texts to train on, texts to measure with, and questions, about whom the former never speak."""
-        if exists(self.questions):
+        if exists(self.strange_questions):
             return
         writers = _writers(str(self.kg.absolute()), self.config)
         whole, kept = writers.whole, writers.kept
@@ -130,18 +134,22 @@ class Quickstart:
                 stream.write(lines)
                 known.update(words)
                 advance(min(TOGETHER, len(kept.written)))
-        with atomic_file(self.held_texts) as stream:
-            draw = random.Random(self.config.seed)
-            for node in draw.sample(kept.held, min(self.config.scored, len(kept.held))):
-                stream.write(_line(whole.record(node, wordings="held")))
-        with atomic_file(self.questions) as stream:
-            for row in questions(whole, kept, known):
-                stream.write(_line(row))
+        drawn = random.Random(self.config.seed).sample(kept.held, len(kept.held))
+        checked = max(1, min(CHECKED, len(drawn) // 3))
+        for path, nodes in ((self.checked_texts, drawn[:checked]), (self.held_texts, drawn[checked:])):
+            with atomic_file(path) as stream:
+                for node in nodes[: self.config.scored]:
+                    stream.write(_line(whole.record(node, wordings="held")))
+        asked = questions(whole, kept)
+        for path, strange in ((self.questions, False), (self.strange_questions, True)):
+            with atomic_file(path) as stream:
+                stream.write(b"".join(_line(row) for row in asked if is_strange(row, known) == strange))
 
     def annotate(self) -> None:
         """The texts as linked documents, by the pipeline that annotates any others."""
         recipe = Recipe(str(self.kg.absolute()), AnnotateConfig())
-        for source, to in ((self.texts, self.corpus), (self.held_texts, self.held_corpus)):
+        held = [(self.checked_texts, self.checked_corpus), (self.held_texts, self.held_corpus)]
+        for source, to in [(self.texts, self.corpus), *held]:
             if not exists(to):
                 annotate([source], to, recipe, workers=available_cores())
 
@@ -160,7 +168,7 @@ class Quickstart:
                 if model not in others:
                     settings = load_config(self.config.settings, model, self._overrides(model))
                     resume = exists(self.run(model) / "run.json")
-                    train(settings, [self.corpus], [self.held_corpus], self.kg, self.run(model), resume=resume)
+                    train(settings, [self.corpus], [self.checked_corpus], self.kg, self.run(model), resume=resume)
 
     def _overrides(self, model: str) -> list[str]:
         return [f"train.epochs={self._epochs(model)}", f"train.seed={self.config.seed}"]
@@ -177,7 +185,7 @@ class Quickstart:
     def _command(self, model: str) -> list[str]:
         """A verb that trains one of the models."""
         words = ["train", model, "--config", self.config.settings, "--kg", self.kg, "--to", self.run(model)]
-        words += ["--data", self.corpus, "--valid", self.held_corpus]
+        words += ["--data", self.corpus, "--valid", self.checked_corpus]
         words += [word for override in self._overrides(model) for word in ("--set", override)]
         words += ["--resume"] if exists(self.run(model) / "run.json") else []
         return [sys.executable, "-m", "kglm", *map(str, words)]
@@ -218,6 +226,8 @@ class _Writers(NamedTuple):
 def _writers(kg: str, config: QuickstartConfig) -> _Writers:
     """The same in every process."""
     graph, wordings = KnowledgeGraph.open(kg), read_wordings()
+    if config.seed:
+        wordings = hold_out_others(wordings, config.seed)
     whole = Writer(graph, wordings, config.seed)
     topics = whole.topics()[: config.entities]
     kept = hold_out(graph, topics, round(config.held * len(topics)), always=ALWAYS_HELD, seed=config.seed)
@@ -231,17 +241,19 @@ def _batches(nodes: Sequence[int], size: int) -> Iterator[tuple[int, ...]]:
         yield tuple(nodes[start : start + size])
 
 
-def questions(writer: Writer, kept: Kept, known: Counter[str]) -> Iterator[dict[str, Any]]:
+def questions(writer: Writer, kept: Kept) -> list[dict[str, Any]]:
     """Questions after facts that have one answer, in wordings that are held out.
 
-    Left out are those with words that the texts hardly have: whoever has read only these cannot know what is meant; and
-    those that ask for the year of a date alone, which is a part of the fact.
+    Left out are those that ask for the year of a date alone: it is a part of the fact.
     """
-    for row in writer.prompts(kept.asked(ASKED), each=3, alone=True):
-        start, end = row["entity_indices"]
-        understood = all(known[word] >= SEEN for word in (*row["prefix"][:start], *row["prefix"][end:]))
-        if understood and not (is_literal(row["tail_id"]) and row["expected_tail"].isdigit()):
-            yield row
+    rows = writer.prompts(kept.asked(ASKED), each=3, alone=True)
+    return [row for row in rows if not (is_literal(row["tail_id"]) and row["expected_tail"].isdigit())]
+
+
+def is_strange(row: dict[str, Any], known: Counter[str]) -> bool:
+    """Whether a question has words that the texts hardly have: who read only these can but guess what they mean."""
+    start, end = row["entity_indices"]
+    return any(known[word] < SEEN for word in (*row["prefix"][:start], *row["prefix"][end:]))
 
 
 @contextmanager

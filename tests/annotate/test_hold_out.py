@@ -1,4 +1,4 @@
-"""Entities that are kept from the texts: not one of their names is read."""
+"""Entities and wordings that are kept from the texts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from kglm import bundled
 from kglm.annotate.composer import WritingConfig
-from kglm.annotate.hold_out import HUB, hold_out
+from kglm.annotate.hold_out import HUB, hold_out, hold_out_others
 from kglm.annotate.wordings import read_wordings
 from kglm.annotate.writing import Writer
 from kglm.kg.graph import KnowledgeGraph
@@ -45,3 +45,15 @@ def test_who_is_kept_is_drawn_by_the_seed_and_is_no_hub(graph: KnowledgeGraph) -
     assert {relation for _, relation, _ in one.asked(["P36", "P19"])} == {"P36", "P19"}
     ends = {id for head, _, tail in one.facts for id in (head, tail)}
     assert {graph.id(node) for node in one.held} <= ends
+
+
+def test_other_wordings_are_held_out_by_another_seed() -> None:
+    written = read_wordings()
+    drawn, again, other = (hold_out_others(written, seed) for seed in (1, 1, 2))
+    assert drawn == again and drawn != other and drawn != written
+    for relation, said in written.sentences.items():
+        now = drawn.sentences[relation]
+        assert [wording.text for wording in now] == [wording.text for wording in said]
+        assert sum(w.held and w.asks for w in now) >= sum(w.held and w.asks for w in said), relation
+        held = {wording.text for wording in now if wording.held}
+        assert not held & {wording.text for wording in now if not wording.held}

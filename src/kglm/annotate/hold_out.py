@@ -1,15 +1,19 @@
 """What is kept out of the texts to train on, so that there is something to measure with.
 
-Nothing is said of an entity that is kept: none of its facts, whichever way they are stored, so that its names never
-occur. It is asked about afterwards, in wordings that are held out as well.
+Nothing is said of an entity that is kept: none of its facts, whichever way they are stored, so that it is never
+mentioned (others may share its name: "Barack Obama Sr."). It is asked about afterwards, in wordings that are held out
+as well.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterable
-from typing import NamedTuple
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
+from kglm.annotate.wordings import Wording, Wordings
 from kglm.kg.graph import KnowledgeGraph
 
 HUB = 40
@@ -42,6 +46,30 @@ def hold_out(
         sorted(held),
         [fact for node in sorted(held) for fact in _facts(graph, node)],
     )
+
+
+def hold_out_others(wordings: Wordings, seed: int) -> Wordings:
+    """The same wordings, of which others are held out: of every group as many as before, drawn by the seed."""
+    rng = random.Random(seed)
+    return replace(
+        wordings,
+        sentences={relation: _redrawn(said, rng) for relation, said in wordings.sentences.items()},
+        asides={relation: _redrawn(said, rng) for relation, said in wordings.asides.items()},
+        openings=_redrawn(wordings.openings, rng),
+        together=_redrawn(wordings.together, rng),
+    )
+
+
+def _redrawn(wordings: Sequence[Wording], rng: random.Random) -> tuple[Wording, ...]:
+    groups: dict[Any, list[Wording]] = defaultdict(list)
+    for wording in wordings:
+        groups[wording.of, wording.to, wording.alive, wording.proper, wording.objects, wording.asks].append(wording)
+    held = {
+        wording.text
+        for group in groups.values()
+        for wording in rng.sample(group, sum(wording.held for wording in group))
+    }
+    return tuple(replace(wording, held=wording.text in held) for wording in wordings)
 
 
 def _facts(graph: KnowledgeGraph, node: int) -> list[tuple[str, str, str]]:

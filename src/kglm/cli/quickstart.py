@@ -48,7 +48,7 @@ def quickstart(
         if vectors := story.embed():
             say(f"filtered MRR {vectors.mrr:.3f}, Hits@10 {vectors.hits10:.3f}")
     runs = {model: story.run(model) for model in ("kglm", "awd-lstm", "proposal")}
-    data = f"--data {story.corpus} --valid {story.held_corpus} --kg {story.kg}"
+    data = f"--data {story.corpus} --valid {story.checked_corpus} --kg {story.kg}"
     with _step("5  Three models", f"kglm train kglm {data} --config {config} --to {runs['kglm']}"):
         story.train()
     kglm, plain, proposal = map(str, runs.values())
@@ -61,11 +61,14 @@ def quickstart(
         say("The proposal of importance sampling has never read these names and misses most of them; the particle")
         say("filter finds them in the graph.")
     asked = f"kglm table completion {story.questions} --run {plain} --run {kglm}"
+    modes = ["plain", "oracle", "linked"]
     with _step("7  Questions about entities that were held out, in wordings that were held out", asked):
-        modes = ["plain", "oracle", "linked"]
-        tables.completion(
-            story.questions, [plain, kglm], mode=modes, rows=story.home / "answers.jsonl", published=False
-        )
+        to = story.home / "answers.jsonl"
+        tables.completion(story.questions, [plain, kglm], mode=modes, rows=to, published=False)
+        if story.strange_questions.stat().st_size:
+            say("\nThe same, in wordings with words that the texts have less than three times, if at all:")
+            to = story.home / "strange-answers.jsonl"
+            tables.completion(story.strange_questions, [plain, kglm], mode=modes, rows=to, published=False)
     with _step("8  A fact that nobody has told it", f'kglm complete "{PROMPT}" --why'):
         answers.complete([kglm, PROMPT], why=True, top=3)
     with _step("9  … and after an edit of the graph", f'kglm complete "{PROMPT}" --edit "{EDIT}" --why'):
