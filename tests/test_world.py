@@ -14,6 +14,7 @@ import tiny
 from kglm.bundled import ENTITIES, FACTS, RELATION_NAMES, RELATIONS
 from kglm.kg.imports import import_graph
 from kglm.kg.literals import canonical_literal, is_literal, quantity_unit
+from kglm.text.function_words import is_content
 
 HUMAN, US = "Q5", "Q30"
 
@@ -89,9 +90,10 @@ def test_every_id_has_a_name(world: World) -> None:
 def test_further_names_of_relations(world: World) -> None:
     rows = [json.loads(line) for line in RELATION_NAMES.read_text(encoding="utf-8").splitlines()]
     assert {row["id"]: row["label"] for row in rows}.items() <= world.relations.items()
+    aliases = [alias for row in rows for alias in row["aliases"]]
+    assert len(set(aliases)) == len(aliases) and set(aliases).isdisjoint(world.relations.values())
     for row in rows:
-        names = [row["label"], *row["aliases"]]
-        assert row["aliases"] and len(set(names)) == len(names)
+        assert row["aliases"] and all(any(map(is_content, alias.split())) for alias in row["aliases"])
 
 
 def test_it_is_large_enough(world: World) -> None:
@@ -113,6 +115,10 @@ def test_no_two_entities_look_the_same(world: World) -> None:
     assert len(set(titles)) == len(titles)
 
 
+NAMESAKES = {"Lincoln", "Ford", "Disney", "Harry Potter and the Sorcerer's Stone"}
+"""Surnames that everybody uses alone, though a city, a film or a company has them, too; a book and its film."""
+
+
 def test_only_persons_share_an_alias(world: World) -> None:
     people = set(world.of_class(HUMAN))
     owners = defaultdict(set)
@@ -121,7 +127,31 @@ def test_only_persons_share_an_alias(world: World) -> None:
             owners[name].add(entity["id"])
     for entity in world.entities:
         for alias in entity["aliases"]:
-            assert len(owners[alias]) == 1 or owners[alias] <= people, alias
+            assert len(owners[alias]) == 1 or owners[alias] <= people or alias in NAMESAKES, alias
+
+
+def test_people_and_companies_have_everyday_names(world: World) -> None:
+    named = [*world.of_class(HUMAN), *world.of_class("Q4830453")]
+    assert [world.by_id[id]["label"] for id in named if not world.by_id[id]["aliases"]] == []
+    wanted = {"Q91": "Lincoln", "Q312": "Apple", "Q5284": "Gates", "Q102438": "Harry Potter and the Sorcerer's Stone"}
+    assert all(name in world.by_id[id]["aliases"] for id, name in wanted.items())
+    obamas = [entity["id"] for entity in world.entities if "Obama" in entity["aliases"]]
+    assert obamas == ["Q76"]
+
+
+def test_nobody_is_said_to_have_a_former_spouse(world: World) -> None:
+    """Whoever lives has one; two have those of whom one is spoken of in the past."""
+    former = [("Q13909", "Q35332"), ("Q37079", "Q37459"), ("Q34816", "Q42574"), ("Q5284", "Q463877")]
+    assert not any(other in world.tails[one, "P26"] for one, other in [*former, ("Q22686", "Q242351")])
+    for person in world.of_class(HUMAN):
+        alive = [spouse for spouse in world.tails[person, "P26"] if not world.tails[spouse, "P570"]]
+        assert len(alive) <= 1, world.by_id[person]["label"]
+
+
+def test_a_cast_has_only_those_who_act(world: World) -> None:
+    assert world.tails["Q134773", "P161"] == ["Q2263"]  # not those who are in Forrest Gump as archive footage
+    continents = set(world.of_class("Q5107"))
+    assert not any(relation == "P47" and {head, tail} & continents for head, relation, tail in world.facts)
 
 
 def test_persons_have_a_sex_and_a_birthday(world: World) -> None:

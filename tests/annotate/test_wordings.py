@@ -73,6 +73,52 @@ def test_nothing_held_out_stands_inside_a_wording_to_train_on(wordings: Wordings
     assert [question for question in questions if question in train] == []
 
 
+_TENSE = re.compile(r"\b(?:was|are|were)\b")
+
+
+def test_nothing_held_out_is_said_of_another_subject(wordings: Wordings) -> None:
+    """ "Who was born on", too, says "was born on": whoever it is said of, and in whatever tense."""
+    train = [
+        ", " * (wording.role == "aside") + _TENSE.sub("is", skeleton(wording, preposition))
+        for wording in (*wordings.all(), *wordings.fillers)
+        for preposition in ("on", "in")
+        if not wording.held
+    ]
+    said = [wording for wording in wordings.all() if wording.held and wording.role == "sentence"]
+    leading = {"subject": "n", "possessive": "n's"}
+    found = []
+    for wording in said:
+        first = wording.pieces[0]
+        if isinstance(first, Slot) and first.kind in leading:
+            for preposition in ("on", "in"):
+                rest = _TENSE.sub("is", skeleton(wording, preposition)).removeprefix(leading[first.kind])
+                pattern = re.compile(re.escape(rest) + r"\b")
+                found += [(wording.text, each) for each in train if pattern.search(each)]
+    assert found == []
+    asides = [wording for wording in wordings.all() if wording.held and wording.role == "aside"]
+    assert [w.text for w in asides if any(_TENSE.sub("is", f", {skeleton(w)}") in each for each in train)] == []
+
+
+def test_words_of_what_is_held_out_are_mostly_known(wordings: Wordings) -> None:
+    """Who has read only texts to train on knows the words of a question, if not the question."""
+    known = {word for w in (*wordings.all(), *wordings.fillers) if not w.held for word in _words(w)}
+    held = [wording for wording in wordings.all() if wording.held]
+    assert sum(not _words(wording) <= known for wording in held) < len(held) / 10
+    for relation in ("P36", "P19", "P569", "P26", "P131", "P50"):
+        for wording in wordings.sentences[relation]:
+            assert _words(wording) <= known, wording.text
+
+
+def _words(wording: Wording) -> set[str]:
+    return set(re.findall(r"[a-z]+", skeleton(wording)))
+
+
+def test_spouses_are_never_joined(wordings: Wordings) -> None:
+    together = [wording for wording in wordings.sentences["P26"] if wording.objects not in ("one", "any")]
+    asides = [wording for wording in wordings.asides["P26"] if wording.objects not in ("one", "any")]
+    assert together == asides == []
+
+
 def test_held_wordings_are_never_in_texts_to_train_on(writer: Writer, nodes: list[int]) -> None:
     held = [as_pattern(wording) for wording in writer.wordings.all() if wording.held and wording.role == "sentence"]
     said = sentences(writer, nodes, "train")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from famous import FACTS, NAMES
 from kglm.annotate.annotator import AnnotateConfig
+from kglm.annotate.composer import WritingConfig
 from kglm.annotate.coreference import PRONOUNS
 from kglm.annotate.english import indefinite, possessive_mark, separators, verb
 from kglm.annotate.pipeline import Recipe, annotate
@@ -164,6 +166,26 @@ def test_sentences_are_english(toy: KnowledgeGraph, wordings: Wordings) -> None:
     assert "Barack Obama was a politician" not in together
     assert "The Beatles are " in together or "The Beatles were " in together
     assert " She " in together and "He " in together and "the game" in together
+
+
+def test_asides_are_about_the_noun_before_them(graph: KnowledgeGraph, wordings: Wordings, nodes: list[int]) -> None:
+    """Not "a city in the United States, with a population of 328,239,523"."""
+    writer = Writer(graph, wordings, config=WritingConfig(aside=1.0))
+    composer, asides = writer._composer, 0
+    for node in nodes[:20]:
+        for line in re.split(r"(?<=[a-z0-9]\.) |\n\n", composer.compose(node, "train", Random(node)).text):
+            asides += bool(re.search(r", (?:which|who|whose|where) [^,]*\.", line))
+            loose = "with|home to|founded|situated in|based in|an? [a-z]+ (?:in|of|from)|published|released|developed"
+            assert not re.search(rf", (?:{loose}) (?:(?!, (?:is|was|has|are|were|had) )[^,])*\.", line), line
+    assert asides > 20
+
+
+def test_nobody_is_said_twice_in_a_sentence(toy: KnowledgeGraph, wordings: Wordings) -> None:
+    writer = Writer(toy, wordings)
+    texts = [writer.record(toy.number("Q647249"), number)["text"] for number in range(60)]
+    lines = [line for text in texts for line in re.split(r"(?<=\.) |\n\n", text)]
+    assert sum("Nintendo" in line for line in lines) > 30
+    assert not [line for line in lines if line.count("by Nintendo") > 1]
 
 
 # Questions

@@ -20,6 +20,7 @@ from kglm.annotate.speaker import (
     begins_with_subject,
     forward,
     is_plain,
+    is_relative,
     takes_pronoun,
 )
 from kglm.annotate.wordings import Slot, Wording
@@ -285,8 +286,9 @@ class Composer:
         """Perhaps with what the graph says of the object that comes last, or of the name that comes first."""
         last = parts[-1]
         here = {part.node for part in parts if part.node >= 0}
-        if last.node >= 0 and last.node != node and last.source == "WIKI" and wording.role != "filler":
-            together = len(parts) > 2 and parts[-2].text in (" and ", ", ")
+        if last.node >= 0 and last.node != node and last.source == "WIKI" and wording.role == "sentence":
+            before = [part.text for part in parts[:-1] if part.text != "the "][-1:]
+            together = before in ([" and "], [", "])
             if not together and draft.rng.random() < self.config.aside:
                 return [*parts, *self._aside(draft, last.node, here, after="")]
         first = next((place for place, part in enumerate(parts[:2]) if part.node == node and part.source == "WIKI"), -1)
@@ -297,14 +299,17 @@ class Composer:
         return parts
 
     def _aside(self, draft: Draft, node: int, here: Collection[int], after: str) -> list[Part]:
-        """What follows a name between commas; nothing if there is nothing to say."""
+        """What follows a name between commas; nothing if there is nothing to say.
+
+        At the end of a sentence it says by "who" or "which" whom it is about: the name right before.
+        """
         rng = draft.rng
         taken = draft.said | self._secret
         options = [
             wording
             for relation in self.speaker.facts(node)
             for wording in self._allowed(self.wordings.asides.get(relation, ()), draft)
-            if wording.text not in draft.used and self.speaker.fits(wording, node)
+            if wording.text not in draft.used and self.speaker.fits(wording, node) and (after or is_relative(wording))
         ]
         rng.shuffle(options)
         for wording in options:

@@ -190,7 +190,10 @@ class Speaker:
     def choose(
         self, wording: Wording, node: int, rng: random.Random, taken: Collection[Fact], most: int = 3
     ) -> dict[str, list[int]] | None:
-        """Objects for a wording about an entity, none of the facts that are `taken`; None if it cannot be said."""
+        """Objects for a wording about an entity, none of the facts that are `taken`; None if it cannot be said.
+
+        No object comes twice: not "developed by Nintendo and published by Nintendo".
+        """
         chosen: dict[str, list[int]] = {}
         for relation in wording.relations:
             every = self.facts(node).get(relation, ())
@@ -206,7 +209,8 @@ class Speaker:
             else:
                 single = wording.objects == "any" or relation == INSTANCE_OF or is_literal(self.graph.id(free[0]))
                 chosen[relation] = rng.sample(free, 1 if single else min(len(free), rng.choice((1, 1, 2, most))))
-        return chosen
+        every_tail = [tail for tails in chosen.values() for tail in tails]
+        return chosen if len(set(every_tail)) == len(every_tail) else None
 
     def _fits_object(self, wording: Wording, tail: int) -> bool:
         if wording.to and wording.to.isdisjoint(self.sorts(tail)):
@@ -330,3 +334,11 @@ def is_plain(wording: Wording) -> bool:
     """Whether it says facts and begins so that something can be put before it: with X, or with "The"."""
     first = wording.pieces[0]
     return bool(wording.relations) and (isinstance(first, Slot) or first.startswith("The "))
+
+
+def is_relative(wording: Wording) -> bool:
+    """Whether it says by its first word whom it is about: "who", "which", "whose", "where"."""
+    first = wording.pieces[0]
+    if isinstance(first, Slot):
+        return first.kind == "who"
+    return first.split(" ")[0] in ("who", "which", "whose", "where")
