@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-import bz2
 import dataclasses
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import tiny
-from conftest import ROOT, Command
-from dumps import entity, item, lines, statement
+from conftest import ROOT, Command, Left
 from kglm.config import describe
 from kglm.train.settings import RunConfig
 
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 """All of them have sound links; the commands of results.md are not run, they take minutes on the real data."""
+OWN = ROOT / "docs" / "own-data.md"
+READ = ("README.md", "own-data.md", "results.md")
+"""Their commands are run below, or not at all."""
+RUN = [page for page in PAGES if page.name not in READ]
+GO_ON = ("systems.md", "perplexity.md", "training.md")
+"""They go on where the first commands of own-data.md end."""
 QUICK = {"train": ("--set", "train.epochs=2"), "annotate": ("--workers", "1")}
 """What is added to a command: that a model is trained is the test, not that it is a good one."""
 
@@ -37,38 +42,74 @@ def files(page: Path) -> dict[str, str]:
     return {name: text for name in marks for text in blocks(page, name)}
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    """A folder with the files that the examples name."""
-    shutil.copy(tiny.FACTS, tmp_path / "facts.tsv")
-    shutil.copy(tiny.ENTITIES, tmp_path / "entities.jsonl")
-    shutil.copy(tiny.RELATIONS, tmp_path / "relations.tsv")
-    shutil.copy(tiny.DOCUMENTS, tmp_path / "corpus.jsonl")
-    (tmp_path / "redirects.tsv").write_text("NYC\tNew York City\n")
-    dump = lines([entity("Q76", "Barack Obama", {"P27": [statement(item("Q30"))]}), entity("Q30", "United States")])
-    (tmp_path / "latest-all.json.bz2").write_bytes(bz2.compress(dump))
-    return tmp_path
+def commands(page: Path) -> list[list[str]]:
+    """The calls of `kglm` in a page, as words."""
+    lines = "".join(blocks(page)).splitlines()
+    return [words[1:] for words in (shlex.split(line, comments=True) for line in lines) if words[:1] == ["kglm"]]
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "results.md"], ids=lambda page: page.name)
-def test_every_command(page: Path, home: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def write_files(page: Path, home: Path) -> None:
     for name, text in files(page).items():
         (home / name).parent.mkdir(exist_ok=True)
         (home / name).write_text(text)
-    for line in "".join(blocks(page)).splitlines():
-        words = shlex.split(line, comments=True)
-        if words[:1] == ["kglm"]:
-            left = command(*words[1:], *QUICK.get(words[1], ()), cwd=home)
-            assert left.returncode == 0, f"{page.name}: {line}\n{left.stderr}"
-    monkeypatch.chdir(home)
-    for block in blocks(page, "python") if page.name != "README.md" else ():
+
+
+@pytest.fixture
+def typed(command: Command, tmp_path: Path) -> Callable[[list[str]], Left]:
+    """A command of a page, where the reader types it."""
+
+    def run(words: list[str]) -> Left:
+        left = command(*words, *QUICK.get(words[0], ()), cwd=tmp_path)
+        assert left.returncode == 0, f"{shlex.join(words)}\n{left.stderr}"
+        return left
+
+    return run
+
+
+def prepare(page: Path, home: Path, typed: Callable[[list[str]], Left]) -> None:
+    """What a page says that the reader has made before: nothing, the files of another page, or tables of its own."""
+    write_files(page, home)
+    if page.name in GO_ON:
+        write_files(OWN, home)
+        for words in commands(OWN)[:4]:
+            typed(words)
+    if page.name == "formats.md":
+        shutil.copy(tiny.FACTS, home / "facts.tsv")
+        shutil.copy(tiny.ENTITIES, home / "entities.jsonl")
+        shutil.copy(tiny.RELATIONS, home / "relations.tsv")
+        (home / "redirects.tsv").write_text("NYC\tNew York City\n")
+
+
+@pytest.mark.parametrize("page", RUN, ids=lambda page: page.name)
+def test_every_command(
+    page: Path, tmp_path: Path, typed: Callable[[list[str]], Left], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare(page, tmp_path, typed)
+    for words in commands(page):
+        typed(words)
+    monkeypatch.chdir(tmp_path)
+    for block in blocks(page, "python"):
         exec(compile(block, page.name, "exec"), {"__name__": "__main__"})
 
 
-def test_the_python_of_the_readme(home: Path, command: Command) -> None:
-    command("kg", "import", "facts.tsv", "--entities", "entities.jsonl", "--to", "world.kg", cwd=home)
-    for block in blocks(ROOT / "README.md", "python"):
-        process = subprocess.run([sys.executable, "-c", block], cwd=home, capture_output=True, text=True)
+def test_ones_own_data_answer(tmp_path: Path, typed: Callable[[list[str]], Left]) -> None:
+    """What the page promises: the fact comes first, and after the edit the other one."""
+    write_files(OWN, tmp_path)
+    said = [typed(words).stdout for words in commands(OWN)]
+    assert [re.findall(r"because *\n(\S+)", out) for out in said[-2:]] == [["Veltheim"], ["Ostmark"]]
+
+
+def test_the_readme(tmp_path: Path, typed: Callable[[list[str]], Left]) -> None:
+    """Its answers begin as it shows, whatever the last training made of the rest; its Python prints what was edited."""
+    page = ROOT / "README.md"
+    write_files(page, tmp_path)
+    said = [typed(words).stdout for words in commands(page)]
+    firsts = [re.findall(r"because *\n(\S+)", out) for out in (*said, *blocks(page, "text"))]
+    answers = [words[0] for words in firsts if words]
+    assert answers[:2] == answers[-2:] == ["August", "March"]
+    assert answers[2:4] == ["Paris", "Lyon"] and "Veltheim" in answers and "Ostmark" in answers
+    for block in blocks(page, "python"):
+        process = subprocess.run([sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True)
         assert process.returncode == 0, process.stderr
         assert "March 21, 2013" in process.stdout
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.imports import import_graph
 from kglm.kg.journal import Pending
 from kglm.kg.resolve import parse_fact
+from kglm.kg.suggest import suggest
 from worlds import BORN, facts_of, make_store
 
 MARCH = "T::11::+2013-03-21T00:00:00Z"
@@ -138,7 +140,7 @@ class TestForks:
         (("remove", "Q5", "P26", "Q13133"), GraphError, "there is no fact"),
         (("set", "Q76", "P569", "2013-13-45"), LiteralError, "2013-13-45"),
         (("set", "Q76", "P569", "T::11::nonsense"), LiteralError, "nonsense"),
-        (("set", "Q76", "P569", "some day"), UnknownIdError, "no entity called 'some day'"),
+        (("set", "Q76", "P569", "some day"), LiteralError, "'some day' is not a date; write it like 21 March 2013"),
         (("add", BORN, "P26", "Q5"), GraphError, "is a date or quantity"),
     ],
 )
@@ -167,8 +169,8 @@ class TestParsing:
         [
             ("Q76 P569 2013-03-21", ("Q76", "P569", MARCH)),
             ("Barack Obama date of birth 21 March 2013", ("Q76", "P569", MARCH)),
-            ("Barack Obama | born on | March 21, 2013", ("Q76", "P569", MARCH)),
-            ("Michelle Obama married to Barack Obama", ("Q13133", "P26", "Q76")),
+            ("Barack Obama | Date of Birth | March 21, 2013", ("Q76", "P569", MARCH)),
+            ("Michelle Obama spouse Barack Obama", ("Q13133", "P26", "Q76")),
             ("obama P26 michelle obama", ("Q76", "P26", "Q13133")),
             ("Q13133 R:P26 Q76", ("Q76", "P26", "Q13133")),
             ("Q76 P569 1961", ("Q76", "P569", "T::9::+1961-00-00T00:00:00Z")),
@@ -182,16 +184,43 @@ class TestParsing:
         ("text", "message"),
         [
             ("Barack Obama birthday 2013", "no relation is named"),
-            ("Q76 spouze Q5", "did you mean P26"),
+            ("Q76 spouze Q5", r"no relation is called 'spouze'; did you mean spouse \(P26\)"),
             ("Barak | spouse | Q5", "no entity called 'Barak'"),
+            ("Barak Obama | spouse | Q5", r"'Barak Obama'; did you mean Barack Obama \(Q76\)"),
+            ("Marack Obama | spouse | Q5", r"did you mean Barack Obama \(Q76\)"),
+            ("Barack Obama spouse Michele Obama", r"did you mean Michelle Obama \(Q13133\)"),
+            ("Barack Obama spouse Michelle", r"'Michelle'; did you mean Michelle Obama \(Q13133\)"),
             ("a | b", "has 2 parts"),
             ("", "no relation is named"),
-            ("Barack Obama spouse Nobody Known", "no entity called 'Nobody Known'"),
+            ("Barack Obama spouse Nobody Known", "no entity called 'Nobody Known'; look for it with: kglm kg find"),
         ],
     )
     def test_what_is_not_understood(self, graph: KnowledgeGraph, text: str, message: str) -> None:
         with pytest.raises(GraphError, match=message):
             parse_fact(graph, text)
+
+    @pytest.mark.parametrize("text", ["Q_jane | father of | Q76", "Q_jane father of Q76", "Jane Doe father of Obama"])
+    def test_an_alias_of_a_relation_is_suggested_and_not_followed(self, tmp_path: Path, text: str) -> None:
+        """It may say the relation from its other end, as this one does."""
+        names = {"Q76": ("Barack Obama", "Obama"), "Q2": ("Barack Obama Sr.",), "Q_jane": ("Jane Doe",)}
+        facts = [("Q76", "P22", "Q2"), ("Q_jane", "P22", "Q2")]
+        path = make_store(tmp_path / "father", facts, names | {"P22": ("father", "father of")})
+        message = (
+            r"no relation is called 'father of'; father \(P22\) is known by that name: "
+            r"write HEAD father TAIL, as in Barack Obama \| father \| Barack Obama Sr\."
+        )
+        with KnowledgeGraph.open(path) as graph, pytest.raises(UnknownIdError, match=message):
+            parse_fact(graph, text)
+
+    def test_a_misspelt_name_in_a_large_graph_is_found_quickly(self, tmp_path: Path) -> None:
+        names = {f"Q{number}": (f"Barnabas Abernathy {number}",) for number in range(1000, 9000)}
+        facts = [("Q76", "P26", "Q77"), *((id, "P26", "Q77") for id in names)]
+        path = make_store(tmp_path / "large", facts, names | {"Q76": ("Barack Obama",), "P26": ("spouse",)})
+        with KnowledgeGraph.open(path) as graph:
+            began = time.process_time()
+            assert [each.id for each in suggest(graph, "Barrack Obama")] == ["Q76"]
+            assert time.process_time() - began < 1
+            assert suggest(graph, "Barrack Obama " * 50) == [] == suggest(graph, "")
 
     def test_a_name_that_two_share(self, tmp_path: Path) -> None:
         names = {"Q1": ("Paris",), "Q2": ("Paris",), "Q3": ("France",), "P17": ("country",)}
@@ -220,7 +249,7 @@ class TestParsing:
             assert graph.label(graph.number(f"V::185.0000::{centimetre}")) == "185 centimetre"
 
     def test_a_date_relation_takes_no_number(self, graph: KnowledgeGraph) -> None:
-        with pytest.raises(LiteralError, match="'20130321' is no date"):
+        with pytest.raises(LiteralError, match="'20130321' is not a date"):
             parse_fact(graph, "Q76 | date of birth | 20130321")
 
     def test_blanks_in_names_do_not_matter(self, graph: KnowledgeGraph) -> None:

@@ -9,13 +9,21 @@ import typer
 
 from kglm import bundled
 from kglm.cli.output import Json, note, print_json, print_table, say
-from kglm.errors import ConfigError, KglmError
+from kglm.errors import ConfigError, DataError, KglmError
+from kglm.files import exists
+from kglm.kg.edits import NewEntity
+from kglm.text.document import END
+from kglm.text.vocabulary import UNKNOWN
 
 if TYPE_CHECKING:
     from kglm.infer.live import Completion, Live
 
 LINKS = ("average", "best", "sampled", "none")
-COLOURS = ("cyan", "green", "magenta", "yellow", "blue", "red")
+NO_NAME = "no name of the graph stands in this text (names begin with a capital)"
+SAID = {END: "end of sentence", UNKNOWN: "unknown word"}
+"""Words of the model that are no words, for people; JSON has them as they are."""
+LEAST_SHARE = 0.005
+"""Of a word's probability: reasons with less are not shown."""
 Words = Annotated[
     list[str], typer.Argument(metavar="[RUN] TEXT", help="The run, if not that of the quickstart, and the text.")
 ]
@@ -35,7 +43,6 @@ LinkHow = Annotated[
     str, typer.Option("--links", help=f"Names of which it is not said whose they are: {', '.join(LINKS)}.")
 ]
 Kg = Annotated[Path | None, typer.Option("--kg", metavar="KG", help="Another graph than the one trained with.")]
-Why = Annotated[bool, typer.Option("--why", help="Show the reasons for each word.")]
 
 
 def complete(
@@ -46,20 +53,20 @@ def complete(
     links: LinkHow = "average",
     seed: Annotated[int, typer.Option("--seed", help="Decides what is drawn with --links sampled.")] = 0,
     top: Annotated[int, typer.Option("--top", help="How many words to show.")] = 5,
-    why: Why = False,
+    why: Annotated[bool, typer.Option("--why", help="All reasons for a word, not only the first.")] = False,
     kg: Kg = None,
     json: Json = False,
 ) -> None:
     """What comes next, with the facts it comes from."""
+    _demand_at_least(1, "--top", top)
+    _demand_at_least(0, "--seed", seed)
     model, prompt = _opened(words, kg, edit, new_entity)
-    if top < 0:
-        raise ConfigError(f"--top {top}", remedy="give 0 or more")
-    if seed < 0:
-        raise ConfigError(f"--seed {seed}", remedy="give 0 or more")
     found = model.complete(prompt, entity or (), top=top, links=links, seed=seed)  # type: ignore[arg-type]
     if json:
         print_json(found.to_json())
         return
+    if not found.mentions and links != "none":
+        say(NO_NAME)
     _print_completion(found, why)
 
 
@@ -68,16 +75,25 @@ def _print_completion(found: Completion, why: bool) -> None:
         if mention.p >= 0.005:
             name = " ".join(found.prompt[mention.start : mention.end])
             say(f"{name} = {mention.label} ({mention.id}), {mention.p:.1%}")
-    rows: list[tuple[str, str, str]] = []
+    rows: list[tuple[str, float, str]] = []
     for word in found.words:
-        reasons = [reason for reason in word.reasons if reason.p >= 0.005 * word.p][: 5 if why else 1]
+        reasons = [reason for reason in word.reasons if reason.p >= LEAST_SHARE * word.p][: None if why else 1]
         shown = [f"{reason.p:.2%} {found.why(reason)}" for reason in reasons]
-        rows.append((word.word, f"{word.p:.2%}", shown[0] if shown else ""))
-        rows += [("", "", each) for each in shown[1:]]
-    for kind, p in found.rest.items():
-        if p >= 0.00005:
-            rows.append(("", f"{p:.2%}", f"whatever further {'new entities' if kind == 'new' else 'facts'} would say"))
-    print_table("", ("word", "", "because"), rows, right=(1,))
+        rows.append((SAID.get(word.word, word.word), word.p, shown[0] if shown else ""))
+        rows += [("", 0.0, each) for each in shown[1:]]
+    others = 1 - sum(word.p for word in found.words) - sum(found.rest.values())
+    rows += [
+        (name, p, because)
+        for name, p, because in (
+            ("other words", others, ""),
+            ("other names", found.rest.get("new", 0.0), "new entities that are less likely than those looked at"),
+            ("other names", found.rest.get("related", 0.0), "facts that are less likely than those looked at"),
+        )
+        if p >= 0.00005
+    ]
+    print_table(
+        "", ("word", "", "because"), [(word, f"{p:.2%}" if word else "", why) for word, p, why in rows], right=(1,)
+    )
 
 
 def generate(
@@ -91,53 +107,30 @@ def generate(
     temperature: Annotated[float, typer.Option("--temperature", help="Below 1 bolder words are rarer.")] = 1.0,
     top_p: Annotated[float, typer.Option("--top-p", help="Draw from the words that make up this share.")] = 1.0,
     beam: Annotated[int, typer.Option("--beam", help="Width of a beam, instead of drawing; 1 is greedy.")] = 0,
-    why: Why = False,
+    why: Annotated[bool, typer.Option("--why", help="Show the fact that each name came by.")] = False,
     kg: Kg = None,
     json: Json = False,
 ) -> None:
     """Go on with a text; every word knows the fact it came from."""
+    _demand_at_least(1, "--words", count)
+    _demand_at_least(0, "--beam", beam)
+    model, prompt = _opened(words, kg, edit, new_entity)
+    from kglm.cli.spoken import print_flowing, print_with_facts
     from kglm.infer.generate import GenerateConfig
     from kglm.infer.live import reason_json
     from kglm.text.tokenizer import detokenize
 
-    model, prompt = _opened(words, kg, edit, new_entity)
     config = GenerateConfig(count, temperature, top_p, seed, beam)
-    spoken = list(model.generate(prompt, entity or (), config=config, links=links))  # type: ignore[arg-type]
-    text = [*model.words(prompt), *(each.word for each in spoken)]
+    spoken = model.generate(prompt, entity or (), config=config, links=links)  # type: ignore[arg-type]
+    begun = model.words(prompt)
     if json:
-        said = [{"word": each.word, "p": each.p, "reason": reason_json(model.graph, each.reason)} for each in spoken]
-        print_json({"prompt": model.words(prompt), "words": said, "text": detokenize(text)})
+        said = [(each.word, each.p, reason_json(model.graph, each.reason)) for each in spoken]
+        listed = [{"word": word, "p": p, "reason": reason} for word, p, reason in said]
+        print_json({"prompt": begun, "words": listed, "text": detokenize([*begun, *(word for word, _, _ in said)])})
     elif why:
-        _print_spoken(model, prompt, spoken)
+        print_with_facts(model.graph, begun, list(spoken))
     else:
-        say(detokenize(text))
-
-
-def _print_spoken(model: Live, prompt: str, spoken: Any) -> None:
-    """The text with its mentions in colour, and the facts they came by."""
-    from rich.console import Console
-    from rich.text import Text
-
-    from kglm.infer.next_word import describe
-    from kglm.text.document import END
-
-    shown = Text(" ".join(model.words(prompt)))
-    colours: dict[int, str] = {}
-    facts: dict[str, str] = {}
-    for word, _, reason in spoken:
-        if word == END:
-            continue
-        style = ""
-        if reason.entity >= 0:
-            style = colours.setdefault(reason.entity, COLOURS[len(colours) % len(COLOURS)])
-            facts.setdefault(describe(model.graph, reason._replace(copied=True)).removesuffix(", copied"), style)
-        shown.append(" ")
-        shown.append(word, style=style)
-    console = Console(highlight=False, emoji=False)
-    console.print(shown)
-    console.print()
-    for fact, style in facts.items():
-        console.print(Text(f"  {fact}", style=style))
+        print_flowing(begun, (each.word for each in spoken))
 
 
 def link(words: Words, kg: Kg = None, json: Json = False) -> None:
@@ -164,7 +157,7 @@ def link(words: Words, kg: Kg = None, json: Json = False) -> None:
         for place, (node, p) in enumerate(candidates[:5])
     ]
     if not rows:
-        say("no names of the graph stand in this text")
+        say(NO_NAME)
         return
     print_table("", ("name", "id", "entity", ""), rows, right=(3,))
 
@@ -172,21 +165,30 @@ def link(words: Words, kg: Kg = None, json: Json = False) -> None:
 def _opened(
     words: list[str], kg: Path | None, edits: list[str] | None, creations: list[str] | None
 ) -> tuple[Live, str]:
-    """The run, with the edits tried out, and the text."""
-    from kglm.infer.live import Live
-    from kglm.kg.edits import NewEntity
-
+    """The run, with the edits tried out, and the text. What can be refused is refused before anything is loaded."""
     if len(words) > 2:
         raise KglmError(
             f"{len(words)} arguments",
             remedy='give a run and a text in quotes: kglm complete RUN "Barack Obama was born on"',
         )
-    if len(words) == 1 and (Path(words[0]) / "run.json").exists():
+    if len(words) == 1 and exists(Path(words[0]) / "run.json"):
         raise KglmError(f"{words[0]} is a run, and there is no text", remedy="give a text in quotes after it")
     home = Path(words[0]) if len(words) == 2 else bundled.default_run()
+    if not exists(home / "run.json"):
+        raise DataError(
+            "is not a run", place=home, remedy="give one made by kglm train … --to RUN, or only a text, in quotes"
+        )
+    if kg is not None and not exists(kg):
+        raise DataError("no such file", place=kg, remedy="give a graph made by: kglm kg import")
+    wanted: list[Any] = [*(NewEntity.parse(text) for text in creations or ()), *(edits or ())]
     if len(words) == 1:
         note("by the model that comes with kglm" if home == bundled.RUN else f"by the model in {home}")
+    from kglm.infer.live import Live
+
     model = Live.open(home, kg=kg)
-    created = [NewEntity.parse(text) for text in creations or ()]
-    wanted: list[Any] = [*created, *(edits or ())]
     return (model.edited(wanted) if wanted else model), words[-1]
+
+
+def _demand_at_least(least: int, option: str, value: int) -> None:
+    if value < least:
+        raise ConfigError(f"{option} {value}", remedy=f"give at least {least}")

@@ -22,7 +22,7 @@ from kglm.kg.resolve import parse_fact, resolve_entity
 from kglm.kg.store import RANKS
 from kglm.text.document import mentioned_entities
 
-app = typer.Typer(help="The knowledge graph: import, show, find, edit.")
+app = typer.Typer(help="The knowledge graph: import, show, find, edit, embed, verbalise.")
 
 Graph = Annotated[Path, typer.Argument(metavar="KG", help="A graph file made by kglm kg import.")]
 REVERSE_SHOWN = 5

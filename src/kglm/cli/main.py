@@ -8,11 +8,14 @@ from __future__ import annotations
 import errno
 import io
 import os
+import re
+import shlex
 import sqlite3
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from kglm import __version__
 from kglm.cli import annotation, answers, documents, evaluation, graph, quickstart, serving, tables, training
@@ -22,6 +25,28 @@ from kglm.errors import KglmError
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """Click's, of the copy of Click that Typer uses: its own since 0.20, the separate package before."""
+
+
+class Verb(TyperCommand):
+    """A command whose help shows no value for options that take none."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _without_values(super().get_params(ctx))
+
+
+class Verbs(TyperGroup):
+    """The same for a list of commands."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _without_values(super().get_params(ctx))
+
+
+def _without_values(params: list[Any]) -> list[Any]:
+    for param in params:
+        if getattr(param, "is_flag", False) and param.metavar is None:
+            param.metavar = ""
+    return params
+
 
 app = typer.Typer(
     name="kglm",
@@ -43,6 +68,11 @@ app.command("serve")(serving.serve)
 app.command("quickstart")(quickstart.quickstart)
 app.command("stats")(documents.stats)
 app.command("doctor")(documents.doctor)
+
+for group in (app, graph.app, tables.app):
+    group.info.cls = Verbs
+    for verb in group.registered_commands:
+        verb.cls = Verb
 
 
 def _print_version(wanted: bool) -> None:
@@ -77,7 +107,7 @@ def main() -> None:
         if debug:
             raise
         remedy = "" if isinstance(error, KglmError) else "; look at the graph with: kglm doctor KG"
-        _leave(f"error: {error}{remedy}", 2)
+        _leave(f"error: {_with_path(error) if isinstance(error, KglmError) else error}{remedy}", 2)
     except UsageError as error:
         command = getattr(getattr(error, "ctx", None), "command_path", "kglm")
         _leave(f"error: {error.format_message().rstrip('.')}; see {command} --help", 2)  # type: ignore[attr-defined]
@@ -100,6 +130,14 @@ def _prepare_output() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+def _with_path(error: KglmError) -> str:
+    """The message, with the file it is about in the commands that it advises: "KG" cannot be typed."""
+    if error.place is None or error.remedy is None:
+        return str(error)
+    advice = re.sub(r"(kglm kg \w+) KG\b", lambda match: f"{match[1]} {shlex.quote(error.place or '')}", error.remedy)
+    return str(KglmError(error.what, place=error.place, remedy=advice))
 
 
 def _leave(message: str, code: int) -> None:

@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Markdown = Annotated[bool, typer.Option("--markdown", help="Print Markdown, for documents.")]
@@ -28,14 +29,14 @@ def print_json(value: object) -> None:
 def print_table(
     title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Sequence[int] = ()
 ) -> None:
-    """A table; numbers with separators, cells shown literally whatever they contain."""
+    """A table; numbers with separators, cells shown literally whatever they contain, but for those with a style."""
     if title:
         say(title)
     table = Table(box=None, pad_edge=False)
     for number, column in enumerate(columns):
         table.add_column(column, justify="right" if number in right else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(_literal(_shown(cell)) for cell in row))
+        table.add_row(*(cell if isinstance(cell, Text) else _literal(_shown(cell)) for cell in row))
     console = Console(highlight=False, emoji=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = WIDE
@@ -57,9 +58,15 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
-def say(text: str) -> None:
+def say(text: str | Text, end: str = "\n") -> None:
     """A line of text, shown literally."""
-    Console(highlight=False, emoji=False, soft_wrap=True).print(_literal(text))
+    shown = text if isinstance(text, Text) else _literal(text)
+    Console(highlight=False, emoji=False, soft_wrap=True).print(shown, end=end)
+
+
+def styled(text: str, style: str) -> Text:
+    """Text in a colour, else shown literally."""
+    return Text(_visible(text), style=style)
 
 
 def warn(text: str) -> None:
@@ -74,7 +81,11 @@ def note(text: str) -> None:
 
 def _literal(text: str) -> str:
     """As it is: no markup, no emoji codes, and control characters made visible instead of sent to the terminal."""
-    return escape("".join(c if c in "\n\t" or c.isprintable() or c == "\u00a0" else ascii(c)[1:-1] for c in text))
+    return escape(_visible(text))
+
+
+def _visible(text: str) -> str:
+    return "".join(c if c in "\n\t" or c.isprintable() or c == "\u00a0" else ascii(c)[1:-1] for c in text)
 
 
 def _shown(cell: Any) -> str:

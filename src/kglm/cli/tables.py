@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from kglm import bundled
 from kglm.cli.output import Json, Markdown, print_json, print_markdown, print_table, say, warn
 from kglm.errors import ConfigError
 
@@ -277,7 +278,9 @@ def _pair(cell: dict[str, Any]) -> str:
 
 @app.command()
 def editing(
-    run: Annotated[Path, typer.Option("--run", metavar="RUN", help="A trained KGLM.")],
+    run: Annotated[
+        Path | None, typer.Option("--run", metavar="RUN", help="A trained KGLM, if not that of the quickstart.")
+    ] = None,
     edits: Annotated[int, typer.Option("--edits", help="How many facts to change, one at a time.")] = 100,
     seed: Annotated[int, typer.Option("--seed", help="Decides which.")] = 0,
     rows: Annotated[Path | None, typer.Option("--rows", metavar="FILE", help="One JSON line an edit.")] = None,
@@ -289,7 +292,7 @@ def editing(
 
     if edits < 1:
         raise ConfigError(f"--edits {edits}", remedy="give at least 1")
-    trials = measure_edits(Live.open(run), edits, seed=seed)
+    trials = measure_edits(Live.open(run or bundled.default_run()), edits, seed=seed)
     if len(trials) < edits:
         warn(f"{len(trials)} facts were found that can be edited: with one tail, and names that begin differently")
     if rows is not None:

@@ -30,6 +30,7 @@ from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.resolve import parse_fact
 from kglm.model.kglm import Kglm
 from kglm.text.document import END, START
+from kglm.text.function_words import is_content
 from kglm.text.tokenizer import tokenizer
 from kglm.train.run import Run
 
@@ -170,7 +171,14 @@ class Live:
 
     def link(self, prompt: str | Sequence[str], known: Sequence[Span] = ()) -> list[Linked]:
         """The names in a text, with whom they may be of."""
-        return self.linker.link(self.words(prompt), known)
+        return self._linked(self.words(prompt), known)
+
+    def _linked(self, words: Sequence[str], known: Sequence[Span]) -> list[Linked]:
+        """Names by their capitals; where none has them, names of several words in any case: "barack obama"."""
+        if found := self.linker.link(words, known):
+            return found
+        raised = [word.capitalize() if is_content(word) else word.lower() for word in words]
+        return [each for each in self.linker.link(raised) if sum(map(is_content, raised[each.start : each.end])) > 1]
 
     def spans(self, words: Sequence[str], entities: Sequence[str | Span]) -> list[Span]:
         """Mentions that are given: "0:2=Q76" by the places of words, "Barack Obama=Q76" by the words themselves."""
@@ -210,7 +218,7 @@ class Live:
             names = self.linker.names
             return read_sampled(self.run, self.model, words, names, ParticleConfig(PARTICLES), seed)
         annotations: list[tuple[float, Annotation]] = [(1.0, known)]
-        linked = self.linker.link(words, known) if links != "none" else [Linked.certain(*span) for span in known]
+        linked = self._linked(words, known) if links != "none" else [Linked.certain(*span) for span in known]
         if links != "none":
             ways = readings(linked, most=1 if links == "best" else 8)
             annotations = [(p, [Span(*span) for span in spans]) for p, spans in ways]

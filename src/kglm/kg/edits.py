@@ -72,6 +72,7 @@ def _removal(graph: KnowledgeGraph, fact: FactRow) -> list[Change]:
     if not _holds(graph, fact):
         raise GraphError(
             f"there is no fact {_show(graph, fact)}",
+            place=graph.store.path,
             remedy=f"see the facts with: kglm kg show KG {fact.head}",
         )
     return Pending(graph.store, fact.head, graph.pending).remove(fact)

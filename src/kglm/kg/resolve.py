@@ -15,6 +15,7 @@ from kglm.kg.ids import REFLEXIVE, REVERSE, is_entity_id, is_item_id, is_relatio
 from kglm.kg.literals import canonical_literal, is_date, is_literal, is_quantity, literal_from_text, quantity_unit
 from kglm.kg.quantities import Quantity, normal_unit, parse_quantity, unit_spellings
 from kglm.kg.store import Found
+from kglm.kg.suggest import suggest
 
 if TYPE_CHECKING:
     from kglm.kg.graph import KnowledgeGraph
@@ -37,7 +38,8 @@ def resolve_entity(graph: KnowledgeGraph, text: str) -> str:
             f"{hit.id} ({hit.label}{', ' + hit.description if hit.description else ''})" for hit in exact[:5]
         )
         raise GraphError(f"{len(exact)} entities are called {text!r}", remedy=f"use an id: {choices}")
-    close = ", ".join(f"{hit.id} ({hit.label})" for hit in graph.search(text, 3))
+    begin_so = [f"{hit.label} ({hit.id})" for hit in graph.search(text, 3)]
+    close = " or ".join(begin_so or map(str, suggest(graph, text)))
     raise UnknownIdError(
         f"no entity called {text!r}",
         place=graph.store.path,
@@ -56,7 +58,10 @@ def _created_with_name(graph: KnowledgeGraph, text: str) -> list[Found]:
 
 
 def resolve_relation(graph: KnowledgeGraph, text: str) -> str:
-    """The id of a relation given by id (`P26`, `R:P26`, `P54:P413`) or by name."""
+    """The id of a relation given by id (`P26`, `R:P26`, `P54:P413`) or by label.
+
+    Aliases are only suggested: some say the relation from its other end ("wrote" of author, "father of" of father).
+    """
     text = " ".join(text.split())
     plain = text.removeprefix(REVERSE)
     if text == REFLEXIVE:
@@ -64,35 +69,69 @@ def resolve_relation(graph: KnowledgeGraph, text: str) -> str:
     if is_relation_id(plain):
         if graph.find_relation(plain) is None and plain not in graph:
             raise UnknownIdError(
-                f"no relation {plain!r}", place=graph.store.path, remedy="see the relations of an entity: kglm kg show"
+                f"no relation {plain!r}",
+                place=graph.store.path,
+                remedy="see the relations of an entity: kglm kg show KG ENTITY",
             )
         return text
-    names = relation_names(graph)
-    ids = names.get(plain.casefold(), [])
+    labels = _relation_labels(graph)
+    ids = labels.get(plain.casefold(), [])
     if len(ids) == 1:
         return (REVERSE if text != plain else "") + ids[0]
     if ids:
         raise GraphError(f"{len(ids)} relations are called {plain!r}", remedy=f"use an id: {', '.join(ids[:8])}")
-    close = difflib.get_close_matches(plain.casefold(), names, 3)
-    hint = ", ".join(f"{names[name][0]} ({name})" for name in close)
     raise UnknownIdError(
-        f"no relation called {text!r}", place=graph.store.path, remedy=f"did you mean {hint}?" if hint else None
+        f"no relation is called {text!r}",
+        place=graph.store.path,
+        remedy=_known_as(graph, plain) or _relation_like(labels, plain),
     )
+
+
+def _known_as(graph: KnowledgeGraph, alias: str) -> str | None:
+    """What to write instead of an alias, with a fact to show which way the relation runs."""
+    ids = _relation_aliases(graph).get(alias.casefold(), [])
+    if not ids:
+        return None
+    known = " and ".join(f"{graph.relation_name(id)} ({id})" for id in ids[:5])
+    label = graph.relation_name(ids[0])
+    facts = graph.store.rows(
+        "SELECT h.id, t.id FROM relation r JOIN fact f ON f.relation = r.number"
+        " JOIN entity h ON h.number = f.head JOIN entity t ON t.number = f.tail WHERE r.id = ? LIMIT 1",
+        (ids[0],),
+    )
+    example = "".join(
+        f", as in {graph.label(graph.number(head))} | {label} | {graph.label(graph.number(tail))}"
+        for head, tail in facts
+    )
+    return f"{known} {'is' if len(ids) == 1 else 'are'} known by that name: write HEAD {label} TAIL{example}"
+
+
+def _relation_like(labels: dict[str, list[str]], text: str) -> str | None:
+    close = difflib.get_close_matches(text.casefold(), labels, 3)
+    return f"did you mean {' or '.join(f'{name} ({labels[name][0]})' for name in close)}?" if close else None
 
 
 def relation_names(graph: KnowledgeGraph) -> dict[str, list[str]]:
     """Case-folded names of the stored relations to their ids: by label, or if no label says so by alias."""
+    return _relation_aliases(graph) | _relation_labels(graph)
+
+
+def _relation_labels(graph: KnowledgeGraph) -> dict[str, list[str]]:
     labels: dict[str, list[str]] = {}
+    for index in range(2, graph.relation_count, 2):
+        labels.setdefault(graph.relation_label(index).casefold(), []).append(graph.relation_id(index))
+    return labels
+
+
+def _relation_aliases(graph: KnowledgeGraph) -> dict[str, list[str]]:
     aliases: dict[str, list[str]] = {}
     for index in range(2, graph.relation_count, 2):
         id = graph.relation_id(index)
-        labels.setdefault(graph.relation_label(index).casefold(), []).append(id)
-        entity = graph.find(id)
-        for name in () if entity is None else graph.names(entity):
+        for name in graph.relation_names(id):
             ids = aliases.setdefault(name.casefold(), [])
             if id not in ids:
                 ids.append(id)
-    return aliases | labels
+    return aliases
 
 
 def resolve_tail(graph: KnowledgeGraph, head: str, relation: str, text: str) -> str:
@@ -134,11 +173,12 @@ def sample_tails(graph: KnowledgeGraph, head: str, relation: str) -> list[str]:
 
 def _typed_date(graph: KnowledgeGraph, text: str) -> str:
     literal = literal_from_text(text, prefer="date")
-    if literal is None:
+    if literal is not None and is_date(literal):
+        return literal
+    try:
         return resolve_entity(graph, text)
-    if not is_date(literal):
-        raise LiteralError(f"{text!r} is no date", remedy='write it like "1957-07-04", "4 July 1957" or "1957"')
-    return literal
+    except UnknownIdError:
+        raise LiteralError(f"{text!r} is not a date", remedy="write it like 21 March 2013 or 2013-03-21") from None
 
 
 def _typed_quantity(graph: KnowledgeGraph, text: str, samples: list[str]) -> str:
@@ -156,7 +196,10 @@ def _typed_quantity(graph: KnowledgeGraph, text: str, samples: list[str]) -> str
             f"the unit of {text!r} is none that this relation has",
             remedy=f"give the number alone, or an id like {Quantity(readings[0][0], 'Q1').id}",
         )
-    return resolve_entity(graph, text)
+    try:
+        return resolve_entity(graph, text)
+    except UnknownIdError:
+        raise LiteralError(f"{text!r} is not a number", remedy="write it like 1,250 or 1250.5") from None
 
 
 def _as_stored(graph: KnowledgeGraph, id: str) -> str:
@@ -178,7 +221,7 @@ def parse_fact(graph: KnowledgeGraph, text: str) -> tuple[str, str, str]:
         return _resolved(graph, *words)
     names = relation_names(graph)
     readings: dict[tuple[str, str, str], None] = {}
-    problem: KglmError | None = None
+    problems: dict[int, KglmError] = {}  # by how many words name the relation
     for i in range(1, len(words) - 1):
         for j in range(i + 1, len(words)):
             relation = " ".join(words[i:j])
@@ -187,7 +230,7 @@ def parse_fact(graph: KnowledgeGraph, text: str) -> tuple[str, str, str]:
             try:
                 reading = _resolved(graph, " ".join(words[:i]), relation, " ".join(words[j:]))
             except (GraphError, LiteralError) as error:
-                problem = problem or error
+                problems.setdefault(j - i, error)
             else:
                 readings[reading] = None
     if len(readings) == 1:
@@ -196,8 +239,8 @@ def parse_fact(graph: KnowledgeGraph, text: str) -> tuple[str, str, str]:
         raise GraphError(
             f"{text!r} can be read in {len(readings)} ways", remedy="write HEAD | RELATION | TAIL, or use ids"
         )
-    if problem is not None:
-        raise problem
+    if problems:
+        raise problems[max(problems)]
     raise GraphError(f"no relation is named in {text!r}", remedy="write HEAD | RELATION | TAIL, by ids or names")
 
 
