@@ -19,7 +19,8 @@ from kglm.kg.dates import Date
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.transe import TransEConfig, embed_graph
 from kglm.serve.explore import Library
-from kglm.serve.server import listen, make_server
+from kglm.serve.listening import listen
+from kglm.serve.server import make_server
 from kglm.serve.service import Service
 from kglm.serve.settings import Limits, ServeConfig
 from kglm.text.document import read_documents, write_documents

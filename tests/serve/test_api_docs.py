@@ -8,11 +8,15 @@ import re
 import shlex
 import shutil
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 from conftest import ROOT
+from kglm import bundled
 from kglm.cli.serving import serve
 from kglm.infer.live import Live
+from kglm.serve.explore import Library, Wanted
 from kglm.serve.settings import Limits
+from kglm.text.document import read_documents
 from serving import Client, serving
 
 PAGE = (ROOT / "docs" / "api.md").read_text()
@@ -67,6 +71,16 @@ def test_every_request(run: Path, tmp_path: Path) -> None:
     wanted = {f"{method.upper()} {path}" for path, methods in paths.items() for method in methods}
     shown = {re.sub(r"/Q76$", "/{id}", re.sub(r"/1$", "/{number}", route)) for route in asked}
     assert wanted - {"POST /api/sessions"} <= shown, "every route is shown"
+
+
+def test_the_documents_that_are_looked_for_are_there() -> None:
+    library = Library(read_documents(bundled.ARTICLES))
+    questions = [line.partition("?")[2].strip("'") for line in commands() if "/api/documents?" in line]
+    assert questions
+    for question in questions:
+        asked = dict(parse_qsl(question))
+        wanted = Wanted(asked["q"], asked["source"], asked["relation"], asked["entity"])
+        assert len(library.find(wanted)) > 0, question
 
 
 def test_every_command() -> None:

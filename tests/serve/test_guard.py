@@ -4,6 +4,7 @@ page's folder, line ends in headers. Whatever is answered carries the headers th
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
@@ -109,6 +110,15 @@ class TestOtherPages:
     @pytest.mark.parametrize("host", ["127.0.0.1", "localhost:1", "LOCALHOST", "[::1]:8391", "[::1]"])
     def test_names_of_this_machine(self, client: Client, host: str) -> None:
         assert client.get("/api/health", Host=host).status == 200
+
+    def test_the_address_that_it_listens_on(self, live: Live) -> None:
+        with (
+            serving(live, host="127.0.0.2") as other,
+            socket.create_connection(("127.0.0.2", other.port), timeout=30) as connection,
+        ):
+            host = f"127.0.0.2:{other.port}".encode()
+            connection.sendall(b"GET /api/health HTTP/1.1\r\nHost: " + host + b"\r\nConnection: close\r\n\r\n")
+            assert b" 200 " in connection.recv(100)
 
     def test_two_names(self, client: Client) -> None:
         answer = bare(client, b"GET /api/health HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n")

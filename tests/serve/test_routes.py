@@ -87,7 +87,8 @@ class TestGenerate:
         answer = client.post("/api/generate", {"text": PROMPT, "words": 5, "seed": 3})
         assert answer.headers["content-type"] == "application/x-ndjson"
         first, *words, last = lines(answer.body)
-        assert first == {"prompt": PROMPT.split()}
+        assert first["prompt"] == PROMPT.split()
+        assert [(each["text"], each["candidates"][0]["id"]) for each in first["mentions"]] == [("Barack Obama", "Q76")]
         assert len([word for word in words if word["word"] != "@@END@@"]) == 5
         assert last["done"] and last["text"].startswith(PROMPT)
         assert all(set(word) == {"word", "p", "reason"} for word in words)

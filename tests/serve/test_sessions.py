@@ -99,6 +99,22 @@ class TestOneVisitor:
         assert ".kg:" not in answer.json["error"]["message"], "no path of this machine"
         assert visitor.get("/api/edits").json["edits"] == []
 
+    @pytest.mark.parametrize(
+        ("change", "told"),
+        [
+            ({"tail": "a fine day"}, "'a fine day' is not a date; write it like 21 March 2013"),
+            ({"relation": "P19", "tail": "Zzz"}, "'Zzz'; choose one from the list"),
+            ({"head": "Zzz"}, "'Zzz'; choose one from the list"),
+            ({"relation": "P404"}, "'P404'; choose one from the list"),
+            ({"action": "remove"}, "there is no fact Barack Obama"),
+        ],
+    )
+    def test_what_to_do_about_it_needs_no_command_line(
+        self, visitor: Client, change: dict[str, str], told: str
+    ) -> None:
+        message = visitor.post("/api/edits", EDIT | change).json["error"]["message"]
+        assert told in message and "kglm" not in message
+
     def test_nothing_to_undo(self, visitor: Client) -> None:
         answer = visitor.ask("DELETE", "/api/edits/last")
         assert (answer.status, answer.code) == (404, "nothing_to_undo")
@@ -139,15 +155,25 @@ class TestManyVisitors:
         answer = client.get("/api/edits", X_Kglm_Session=name)
         assert answer.status == 422 and "etc" not in answer.json["error"]["message"]
 
+    def test_sessions_without_edits_go_first(self, live: Live) -> None:
+        with serving(live, allow_edit=True, limits=Limits(sessions=3)) as client:
+            edited, bare = client.with_session(), client.with_session()
+            edited.post("/api/edits", EDIT)
+            for _ in range(5):
+                client.with_session()
+            assert len(edited.get("/api/edits").json["edits"]) == 1
+            assert bare.get("/api/edits").code == "no_session"
+            assert len(client.service.sessions) == 3
+
     def test_the_one_that_was_idle_longest_goes(self, live: Live) -> None:
-        with serving(live, limits=Limits(sessions=2)) as client:
+        with serving(live, allow_edit=True, limits=Limits(sessions=2)) as client:
             first, second = client.with_session(), client.with_session()
             assert first.get("/api/edits").status == 200
             third = client.with_session()
             assert [each.get("/api/edits").status for each in (first, second, third)] == [200, 404, 200]
 
     def test_idle_for_too_long(self, live: Live) -> None:
-        with serving(live, limits=Limits(session_seconds=0.05)) as client:
+        with serving(live, allow_edit=True, limits=Limits(session_seconds=0.05)) as client:
             visitor = client.with_session()
             time.sleep(0.1)
             assert visitor.get("/api/edits").code == "no_session"
@@ -165,9 +191,14 @@ class TestManyVisitors:
 class TestWhatIsStored:
     def test_off_by_default(self, live: Live) -> None:
         with serving(live) as client:
-            visitor = client.with_session()
-            for answer in (visitor.post("/api/edits", EDIT), visitor.ask("DELETE", "/api/edits/last")):
+            visitor = Client(client.port, client.service, "A" * 32)
+            for answer in (
+                client.post("/api/sessions"),
+                visitor.post("/api/edits", EDIT),
+                visitor.ask("DELETE", "/api/edits/last"),
+            ):
                 assert (answer.status, answer.code) == (403, "edits_off")
+            assert len(client.service.sessions) == 0
             assert client.get("/api/health").json["allow_edit"] is False
 
     def test_refused_without_the_flag(self, visitor: Client, live: Live) -> None:

@@ -123,6 +123,38 @@ def test_light_work_is_let_through_at_a_pause() -> None:
     asyncio.run(main())
 
 
+def test_a_steady_flow_of_light_work_leaves_half_of_the_time_to_the_rest() -> None:
+    async def main() -> None:
+        done, let_through = threading.Event(), 0
+
+        def words(pause: Pause) -> Iterator[int]:
+            for number in range(20):
+                for _ in range(3):
+                    pause()
+                    time.sleep(0.005)
+                yield number
+
+        async def flow(work: Work) -> None:
+            nonlocal let_through
+            while not done.is_set():
+                await work.run(lambda _: time.sleep(0.005), light=True)
+                let_through += 1
+
+        async with working() as work:
+            flows = [asyncio.create_task(flow(work)) for _ in range(16)]
+            await until(lambda: let_through > 16)
+            start, before = time.monotonic(), let_through
+            async with asyncio.timeout(20):
+                assert [number async for number in work.stream(words)] == list(range(20))
+            took, between = time.monotonic() - start, let_through - before
+            done.set()
+            await asyncio.gather(*flows)
+        assert took < 2.5, "0.3 seconds of its own, as much again for others, and a machine that is busy"
+        assert between > 20, "nor does the text keep the others out"
+
+    asyncio.run(main())
+
+
 def test_a_full_queue() -> None:
     async def main() -> None:
         go_on = threading.Event()

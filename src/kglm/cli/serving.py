@@ -12,14 +12,15 @@ from typing import Annotated
 import typer
 
 from kglm import bundled
-from kglm.cli.output import say, warn
-from kglm.errors import ConfigError
+from kglm.cli.output import note, say, warn
+from kglm.errors import ConfigError, DataError
+from kglm.files import exists, reading
+
+RUN = "A run of kglm train kglm; without one, that of a quickstart here, else the model that comes with kglm."
 
 
 def serve(
-    run: Annotated[
-        Path | None, typer.Argument(metavar="[RUN]", help="A run of kglm train kglm, if not that of the quickstart.")
-    ] = None,
+    run: Annotated[Path | None, typer.Argument(metavar="[RUN]", help=RUN)] = None,
     kg: Annotated[
         Path | None, typer.Option("--kg", metavar="KG", help="Another graph than the one trained with.")
     ] = None,
@@ -57,7 +58,7 @@ def serve(
     for extra in ("fastapi", "uvicorn"):
         if importlib.util.find_spec(extra) is None:
             raise ConfigError(f"the package {extra} is not installed", remedy="pip install 'kglm[serve]'")
-    from kglm.serve.settings import Limits, ServeConfig
+    from kglm.serve.settings import Limits, ServeConfig, name_of
 
     limits = Limits(
         body_bytes=body, read_seconds=patience, queue=queue, wait_seconds=wait, compute_seconds=time,
@@ -66,20 +67,26 @@ def serve(
     config = ServeConfig(host, port, token or None, allow_edit, persist, limits)
     if threads < 0:
         raise ConfigError(f"--threads {threads}", remedy="give 0 or more")
-    from kglm.serve.server import address, listen, make_server
+    home = run or bundled.default_run()
+    if persist and kg is None and home.resolve() == bundled.RUN.resolve():
+        raise ConfigError("the graph that comes with kglm is not written to", remedy="name a run, or a graph with --kg")
+    _check_paths(home, kg, documents or [])
+    from kglm.serve.listening import address, listen
 
     listening = listen(config)
     with contextlib.closing(listening):
+        note(f"loading {name_of(home)} …")
         import torch
 
         from kglm.infer.live import Live
         from kglm.serve.explore import Library
+        from kglm.serve.server import make_server
         from kglm.serve.service import Service
         from kglm.text.document import read_documents
         from kglm.train.threads import choose_threads
 
         torch.set_num_threads(threads or choose_threads())
-        live = Live.open(run or bundled.default_run(), kg=kg)
+        live = Live.open(home, kg=kg)
         if run is None and not documents and bundled.ARTICLES.exists():
             documents = [bundled.ARTICLES]
         library = Library(document for path in documents or () for document in read_documents(path))
@@ -87,8 +94,17 @@ def serve(
         if not config.loopback:
             warn("the token travels in the clear; put something that speaks TLS in front")
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-        say(f"kglm serves {live.run.home.name} at {address(config, listening)}")
+        say(f"kglm serves {name_of(home)} at {address(config, listening)}")
         sys.stdout.flush()
         with contextlib.suppress(KeyboardInterrupt):
             make_server(service).run(sockets=[listening])
         service.close()
+
+
+def _check_paths(run: Path, kg: Path | None, documents: list[Path]) -> None:
+    """What is not there is refused at once: to load all that is needed takes seconds."""
+    if not exists(run / "run.json"):
+        raise DataError("is not a run", place=run, remedy="make one with: kglm train … --to RUN")
+    for path in [*documents, *([] if kg is None else [kg])]:
+        with reading(path), path.open("rb"):
+            pass

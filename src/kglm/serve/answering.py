@@ -14,7 +14,7 @@ from kglm.infer.generate import GenerateConfig
 from kglm.serve import shapes, views
 from kglm.serve.problems import Problem, from_error
 from kglm.serve.service import Service
-from kglm.serve.work import Pause
+from kglm.serve.work import LIGHT_WORDS, Pause
 from kglm.text.article import article_from
 from kglm.text.document import to_json
 from kglm.text.marked import Passage, masked
@@ -31,6 +31,8 @@ SessionName = Annotated[
     ),
 ]
 NDJSON = "application/x-ndjson"
+CHARACTERS = 6
+"""Of a word, with its blank, on average."""
 router = APIRouter(prefix="/api")
 
 
@@ -76,8 +78,8 @@ async def graph(request: Request, asked: shapes.Prompt, session: SessionName = N
     response_class=StreamingResponse,
     responses={
         200: {
-            "description": 'Lines of JSON: {"prompt"}, {"word", "p", "reason"} of each word, {"done", "text"}; '
-            'or {"error"} if something fails midway.',
+            "description": 'Lines of JSON: {"prompt", "mentions"}, {"word", "p", "reason"} of each word, '
+            '{"done", "text"}; or {"error"} if something fails midway.',
             "content": {NDJSON: {"schema": {"type": "string"}}},
         }
     },
@@ -99,14 +101,16 @@ def _generated(
     config = GenerateConfig(asked.words, asked.temperature, asked.top_p, asked.seed, asked.beam)
     spoken = live.generate(words, spans, config=config, links=asked.links, pause=pause)
     said = list(words)
+    linked = [] if asked.links == "none" else live.linker.link(words, spans)
+    first = {"prompt": words, "mentions": [each.model_dump() for each in views.mentions(live.graph, words, linked)]}
     for each in spoken:
         if len(said) == len(words):
-            yield {"prompt": words}
+            yield first
         said.append(each.word)
         told = shapes.Spoken(word=each.word, p=each.p, reason=views.reason(live.graph, each.reason))
         yield told.model_dump()
     if len(said) == len(words):
-        yield {"prompt": words}
+        yield first
     yield {"done": True, "text": detokenize(said)}
 
 
@@ -138,7 +142,8 @@ async def link(request: Request, asked: shapes.LinkAsked, session: SessionName =
         linked = live.linker.link(words, service.spans(live, words, asked.entities))
         return shapes.LinkedTold(words=words, mentions=views.mentions(live.graph, words, linked))
 
-    return await service.compute(request, task, light=True)
+    short = len(asked.text) <= LIGHT_WORDS * CHARACTERS
+    return await service.compute(request, task, light=short)
 
 
 @router.post("/annotate")

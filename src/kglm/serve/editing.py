@@ -38,7 +38,7 @@ def all_told(session: Session) -> list[shapes.Edit]:
 async def begin(request: Request) -> shapes.SessionTold:
     """A session: edits that nobody else sees."""
     service = service_of(request)
-    name = await service.compute(request, lambda _: service.sessions.new(), light=True)
+    name = await service.compute(request, lambda _: service.begin(), light=True)
     return shapes.SessionTold(session=name)
 
 

@@ -50,6 +50,7 @@ class Guard:
         self._app = app
         self._config = config
         self._metrics = metrics
+        self._names = LOOPBACK | {config.host.lower(), f"[{config.host.lower()}]"}
         self._inside = 0
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
@@ -101,8 +102,8 @@ class Guard:
         guarded = not (path in OPEN or path.startswith("/page/"))
         if token is None:  # then nobody but this machine may ask, and no page of others in its browser
             named, origin = host[0] if host else "", headers.get("origin")
-            if _without_port(named) not in LOOPBACK:
-                raise Problem(403, "this server answers to 127.0.0.1 and localhost only", "wrong_host")
+            if _without_port(named) not in self._names:
+                raise Problem(403, "this server answers to its own address and to localhost only", "wrong_host")
             if guarded and origin and (origin[0] == "null" or urlsplit(origin[0]).netloc != named):
                 raise Problem(403, "other pages may not ask this server", "wrong_origin")
         elif guarded:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Callable
+from typing import Annotated, Literal, TypeVar
 
 from fastapi import APIRouter, Path, Query, Request
 
+from kglm.kg.graph import KnowledgeGraph
 from kglm.serve import shapes, views
 from kglm.serve.answering import SessionName, service_of
 from kglm.serve.explore import Wanted
 from kglm.serve.problems import Problem
-from kglm.serve.work import Pause
+from kglm.serve.service import Service
+from kglm.serve.work import LIGHT_WORDS, Pause
 
+T = TypeVar("T")
 router = APIRouter(prefix="/api")
 
 Sought = Annotated[str, Query(max_length=200, description="A name, or the beginning of one.")]
@@ -23,19 +27,23 @@ Number = Annotated[int, Path(ge=1, le=2**31)]
 Source = Annotated[Literal["WIKI", "NEL", "KG", "COREF"] | None, Query()]
 
 
+async def _looked_up(request: Request, session: str | None, look: Callable[[Service, KnowledgeGraph], T]) -> T:
+    """What is found in the graph that this visitor sees."""
+    service = service_of(request)
+    return await service.compute(request, lambda _: look(service, service.model(session).graph), light=True)
+
+
 @router.get("/entities")
 async def entities(
     request: Request, q: Sought = "", limit: Limit = 20, session: SessionName = None
 ) -> shapes.EntitiesFound:
     """Entities by name or id: exact matches first, then names that start so or have the words."""
-    service = service_of(request)
 
-    def task(_: Pause) -> shapes.EntitiesFound:
-        graph = service.model(session).graph
+    def look(service: Service, graph: KnowledgeGraph) -> shapes.EntitiesFound:
         nodes = service.lookup.entities(graph, q, limit)
         return shapes.EntitiesFound(entities=[views.entity_found(graph, node) for node in nodes])
 
-    return await service.compute(request, task, light=True)
+    return await _looked_up(request, session, look)
 
 
 @router.get("/entities/{id:path}")
@@ -43,16 +51,14 @@ async def entity(
     request: Request, id: EntityId, offset: Offset = 0, limit: Limit = 100, session: SessionName = None
 ) -> shapes.EntityTold:
     """An entity: its names, its facts, and the facts that point at it."""
-    service = service_of(request)
 
-    def task(_: Pause) -> shapes.EntityTold:
-        graph = service.model(session).graph
+    def look(_: Service, graph: KnowledgeGraph) -> shapes.EntityTold:
         node = graph.find(id)
         if node is None:
             raise Problem(404, f"no entity {id!r}; look for it with /api/entities?q=", "unknown_id")
         return views.entity_told(graph, node, offset, limit)
 
-    return await service.compute(request, task, light=True)
+    return await _looked_up(request, session, look)
 
 
 @router.get("/relations")
@@ -60,14 +66,12 @@ async def relations(
     request: Request, q: Sought = "", limit: Limit = 20, session: SessionName = None
 ) -> shapes.RelationsFound:
     """Relations by id, name or alias: those that are called so, then those whose name starts so or has the words."""
-    service = service_of(request)
 
-    def task(_: Pause) -> shapes.RelationsFound:
-        graph = service.model(session).graph
+    def look(service: Service, graph: KnowledgeGraph) -> shapes.RelationsFound:
         best = service.lookup.relations(graph, q, limit)
         return shapes.RelationsFound(relations=[views.relation_of(graph, id) for id in best])
 
-    return await service.compute(request, task, light=True)
+    return await _looked_up(request, session, look)
 
 
 @router.get("/documents")
@@ -117,8 +121,10 @@ async def document(
 
     def task(_: Pause) -> shapes.DocumentTold:
         if number > len(service.library):
-            raise Problem(404, f"there are {len(service.library):,} documents", "no_document")
+            there = f"there are {len(service.library):,}" if len(service.library) else "there are none here"
+            raise Problem(404, f"there is no document {number:,}; {there}", "no_document")
         around = service.library.around(service.library.find(wanted), number)
         return views.document(service.model(session).graph, service.library[number], number, *around)
 
-    return await service.compute(request, task, light=True)
+    short = number > len(service.library) or len(service.library[number].tokens) <= LIGHT_WORDS
+    return await service.compute(request, task, light=short)

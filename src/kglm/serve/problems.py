@@ -48,4 +48,7 @@ class Problem(Exception):
 def from_error(error: KglmError, status: int = 422) -> Problem:
     """The input's fault. Its place is left out: that is a path of this machine."""
     code = "unknown_id" if isinstance(error, UnknownIdError) else "refused"
-    return Problem(status, error.what if error.remedy is None else f"{error.what}; {error.remedy}", code)
+    remedy = error.remedy
+    if remedy is not None and "kglm " in remedy:  # a command, where nobody types commands
+        remedy = "choose one from the list" if isinstance(error, UnknownIdError) else None
+    return Problem(status, error.what if remedy is None else f"{error.what}; {remedy}", code)

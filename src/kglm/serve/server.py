@@ -6,35 +6,15 @@ import socket
 
 import uvicorn
 
-from kglm.errors import ConfigError
 from kglm.serve.app import make_app
 from kglm.serve.patience import protocol
 from kglm.serve.service import Service
-from kglm.serve.settings import ServeConfig
 
 HEAD_BYTES = 16_384
 """Of the head of a request."""
 KEEP_ALIVE_SECONDS = 15
 GOODBYE_SECONDS = 5
 """In which answers that are under way may end when the server is told to."""
-
-
-def listen(config: ServeConfig) -> socket.socket:
-    """The socket; whether the address is free is known at once."""
-    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
-    try:
-        return socket.create_server((config.host, config.port), family=family, backlog=1024)
-    except OSError as error:
-        raise ConfigError(
-            f"cannot listen on {config.host}, port {config.port} ({error.strerror or error})",
-            remedy="give another --host or --port; 0 takes a free port",
-        ) from error
-
-
-def address(config: ServeConfig, listening: socket.socket) -> str:
-    """Where a browser finds it."""
-    host = f"[{config.host}]" if ":" in config.host else config.host
-    return f"http://{host}:{listening.getsockname()[1]}/"
 
 
 class Server(uvicorn.Server):

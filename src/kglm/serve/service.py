@@ -22,7 +22,7 @@ from kglm.serve.lookup import Lookup
 from kglm.serve.metrics import Metrics
 from kglm.serve.problems import Problem
 from kglm.serve.sessions import Session, Sessions
-from kglm.serve.settings import ServeConfig
+from kglm.serve.settings import ServeConfig, name_of
 from kglm.serve.work import Pause, Work
 
 T = TypeVar("T")
@@ -87,13 +87,21 @@ class Service:
             self._health = self._examined()
         return self.sessions.served() if session is None else self.sessions.get(session).live
 
+    def begin(self) -> str:
+        """A new session; there are none where there are no edits."""
+        self._editing()
+        return self.sessions.new()
+
     def session(self, name: str | None) -> Session:
         """The session that edits go to."""
-        if not self.config.allow_edit:
-            raise Problem(403, "edits are off; the server must be started with --allow-edit", "edits_off")
+        self._editing()
         if name is None:
             raise Problem(400, "edits belong to a session: POST /api/sessions, then X-Kglm-Session", "no_session_given")
         return self.sessions.get(name)
+
+    def _editing(self) -> None:
+        if not self.config.allow_edit:
+            raise Problem(403, "edits are off; the server must be started with --allow-edit", "edits_off")
 
     def spans(self, live: Live, words: list[str], given: list[shapes.SpanGiven]) -> list[Span]:
         return [Span(each.start, each.end, live.graph.number(each.id)) for each in given if fits(each, words)]
@@ -135,7 +143,7 @@ class Service:
             status="ok",
             version=__version__,
             model=self.live.run.settings.model,
-            run=self.live.run.home.name,
+            run=name_of(self.live.run.home),
             graph=shapes.GraphCounts(entities=counts["entities"], facts=counts["facts"], relations=counts["relations"]),
             vocabulary=len(self.live.run.vocabulary),
             allow_edit=self.config.allow_edit,

@@ -103,10 +103,11 @@ class Sessions:
         return len(self._sessions)
 
     def new(self) -> str:
-        """A session without edits; the one that was idle longest goes if there are too many."""
+        """A session without edits. If there are too many, another such goes, or else the one that was idle longest."""
         self._forget()
         while len(self._sessions) >= self._limits.sessions:
-            self._sessions.popitem(last=False)
+            bare = (name for name, session in self._sessions.items() if not session.done)
+            del self._sessions[next(bare, next(iter(self._sessions)))]
         name = secrets.token_urlsafe(24)
         self._sessions[name] = Session(self.served())
         return name

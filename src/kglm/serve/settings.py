@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ipaddress
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from kglm import bundled
 from kglm.errors import ConfigError
 
 SHORTEST_TOKEN = 16
@@ -27,7 +29,7 @@ class Limits:
     connections: int = 600
     """At one time."""
     sessions: int = 200
-    """That have edits of their own; beyond, the one that was idle longest is forgotten."""
+    """Beyond, one without edits is forgotten, or if all have some, the one that was idle longest."""
     session_seconds: float = 7200.0
     """After which an idle session is forgotten."""
     edits: int = 100
@@ -80,3 +82,8 @@ class ServeConfig:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
             return False
+
+
+def name_of(run: Path) -> str:
+    """What a run is called among people."""
+    return "the model that comes with kglm" if run.resolve() == bundled.RUN.resolve() else run.resolve().name

@@ -2,8 +2,8 @@
 
 One thread, because the model and the graph are shared and two threads were measured to compute no more than one. Work
 that takes several steps (generating word by word) gives way after each step, so that nobody waits for a long text to
-end; work that takes milliseconds (linking while someone types) goes before the rest. Whoever has left, or has had their
-time, is not computed for any longer.
+end; work that takes milliseconds (linking while someone types) goes before the rest, but takes no more of the time than
+the rest as long as that is waiting. Whoever has left, or has had their time, is not computed for any longer.
 
     work = Work(limits)
     answer = await work.run(lambda pause: compute(…))
@@ -28,6 +28,10 @@ T = TypeVar("T")
 Pause = Callable[[], None]
 LIGHT_IN_A_ROW = 8
 """After so many, other work has its turn."""
+LIGHT_WORDS = 100
+"""A text of more is not light work."""
+LIGHT_AHEAD = 0.1
+"""Seconds that light work may be ahead; from then on it has as much time as the other work has had."""
 
 
 class _Stopped(Exception):
@@ -47,6 +51,7 @@ class _Job:
         self.steps: Iterator[Any] | None = None
         self.spent = 0.0
         self.began = 0.0
+        self.counted = 0.0
         self.stopped = False
 
     def tell(self, kind: str, value: Any = None) -> None:
@@ -79,6 +84,7 @@ class Work:
         self._changed = threading.Condition()
         self._closed = False
         self._in_a_row = 0
+        self._light_may = LIGHT_AHEAD
         self._running: _Job | None = None
         self._thread = threading.Thread(target=self._compute, name="kglm-computing", daemon=True)
         self._thread.start()
@@ -176,16 +182,22 @@ class Work:
             self._advance(job)
 
     def _choose(self) -> _Job:
-        if self._light and (not self._heavy or self._in_a_row < LIGHT_IN_A_ROW):
-            self._in_a_row += 1
-            return self._light.popleft()
+        if self._light_first() or not self._heavy:
+            return self._next_light()
         self._in_a_row = 0
         return self._heavy.popleft()
+
+    def _light_first(self) -> bool:
+        return bool(self._light) and self._in_a_row < LIGHT_IN_A_ROW and self._light_may > 0
+
+    def _next_light(self) -> _Job:
+        self._in_a_row += 1
+        return self._light.popleft()
 
     def _advance(self, job: _Job) -> None:
         """One step of a job; if there are more, it stands in line again."""
         outer, self._running = self._running, job
-        job.began = time.monotonic()
+        job.began, job.counted = time.monotonic(), 0.0
         more = False
         try:
             if job.steps is None and not job.stopped:
@@ -203,22 +215,35 @@ class Work:
             job.tell("failed", error)
         finally:
             self._running = outer
-            job.spent += time.monotonic() - job.began
+            self._count(job)
+            job.spent += job.counted
         if more and not job.stopped:
             with self._changed:
                 (self._light if job.light else self._heavy).append(job)
         elif job.steps is not None:
             job.steps.close()  # type: ignore[attr-defined]
 
+    def _count(self, job: _Job) -> None:
+        """Light work pays for its time if other work is waiting for it; the time of that is light work's again."""
+        passed = time.monotonic() - job.began
+        more, job.counted = passed - job.counted, passed
+        if not job.light:
+            self._light_may = min(self._light_may + more, LIGHT_AHEAD)
+        elif self._heavy or self._running is not None:
+            self._light_may -= more
+
     def _pause(self, job: _Job) -> None:
         job.check()
         if job.light:
             return
+        self._count(job)
+        self._in_a_row = 0
         while True:
             with self._changed:
-                if not self._light:
+                if not self._light_first():
                     break
-                light = self._light.popleft()
+                light = self._next_light()
             self._advance(light)
             job.began += light.spent  # not this one's time
+        self._in_a_row = 0
         job.check()

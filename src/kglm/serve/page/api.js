@@ -148,7 +148,7 @@ function tokenFromPerson(wasWrong) {
     const dialog = h("dialog", { class: "dialog", "aria-labelledby": "token-title" },
       h("form", { method: "dialog" },
         h("h2", { id: "token-title" }, "This server asks for its token"),
-        h("p", {}, wasWrong ? "That was not it. " : "", "It was shown where ", h("code", {}, "kglm serve"), " was started. It is kept until this tab is closed."),
+        h("p", {}, wasWrong ? "That was not it. " : "", "It was given to ", h("code", {}, "kglm serve"), " by ", h("code", {}, "--token"), " or ", h("code", {}, "KGLM_TOKEN"), ". It is kept until this tab is closed."),
         h("label", { for: "token" }, "Token"), input,
         h("div", { class: "buttons" }, h("button", { class: "primary" }, "Go on"))));
     dialog.addEventListener("cancel", (event) => event.preventDefault());

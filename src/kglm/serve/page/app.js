@@ -1,21 +1,22 @@
 // The frame: which view is shown, by the address; the theme; what the server says about itself.
 
 import * as api from "/page/api.js";
+import { apiView } from "/page/apiview.js";
 import { completeView } from "/page/complete.js";
 import { count, fill, h, trouble } from "/page/dom.js";
 import { exploreView } from "/page/explore.js";
 import { generateView } from "/page/generate.js";
 import { hideTip } from "/page/tip.js";
 
-const MAKERS = { complete: completeView, generate: generateView, explore: exploreView };
+const MAKERS = { complete: completeView, generate: generateView, explore: exploreView, api: apiView, missing: missingView };
 const views = {};
 let health = null;
 
 /** `#/explore/12?entity=Q76` is {view: "explore", path: ["12"], query}. */
 function where() {
   const [path, ...rest] = location.hash.replace(/^#\/?/, "").split("?");
-  const [view, ...more] = path.split("/").filter(Boolean);
-  return { view: view in MAKERS ? view : "complete", path: more, query: new URLSearchParams(rest.join("?")) };
+  const [view = "complete", ...more] = path.split("/").filter(Boolean);
+  return { view: Object.hasOwn(MAKERS, view) ? view : "missing", path: more, query: new URLSearchParams(rest.join("?")) };
 }
 
 /** The address follows what is done in a view, if it is the one that is shown. */
@@ -23,6 +24,16 @@ function go(view, query, { push = false, path = [] } = {}) {
   if (where().view !== view) return;
   const wanted = `#/${[view, ...path].join("/")}${query.size ? `?${query}` : ""}`;
   if (wanted !== location.hash) history[push ? "pushState" : "replaceState"](null, "", wanted);
+}
+
+function missingView(root) {
+  return {
+    title: "Not found",
+    show() {
+      fill(root, h("h1", {}, "There is nothing at this address"), h("p", {}, h("code", {}, h("bdi", {}, location.hash))),
+        h("p", {}, h("a", { href: "#/complete" }, "Go to the start")));
+    },
+  };
 }
 
 async function route() {
@@ -78,8 +89,8 @@ async function start() {
   health.examples ??= [];
   const { graph } = health;
   fill(document.getElementById("facts-of-server"),
-    h("b", {}, h("bdi", {}, String(health.run ?? health.model))), ` · ${health.model} · ${count(graph.entities, "entity", "entities")} · ${count(graph.facts, "fact")} · ${count(graph.relations, "relation")} · `,
-    `${count(health.vocabulary, "word")} · ${count(health.documents, "document")} · kglm ${health.version} · `, h("a", { href: "/openapi.json" }, "API"));
+    h("b", {}, h("bdi", {}, String(health.run ?? health.model))), ` · ${count(graph.entities, "entity", "entities")} · ${count(graph.facts, "fact")} · ${count(graph.relations, "relation")} · `,
+    `${count(health.vocabulary, "word")} · ${count(health.documents, "document")} · kglm ${health.version} · `, h("a", { href: "#/api" }, "API"));
   fill(document.getElementById("sizes"), h("b", {}, String(health.model)), ` · ${count(graph.entities, "entity", "entities")} · ${count(graph.facts, "fact")}`);
   window.addEventListener("hashchange", route);
   await route();

@@ -7,7 +7,6 @@ const SHOWN = 10;
 const FEW = 4; // words that are shown however improbable
 const SAME = 0.0005; // less than what is shown of a probability
 const WORTH = 0.005; // of a word: a reason with less is counted, not told
-const SCALES = [0.05, 0.1, 0.25, 0.5, 1.001]; // what a full bar stands for
 
 /**
  * `before`: the answer on the graph as it is served, if there are edits. `opened`: the word whose reasons are shown.
@@ -15,10 +14,8 @@ const SCALES = [0.05, 0.1, 0.25, 0.5, 1.001]; // what a full bar stands for
  */
 export function bars(container, { answer, before, opened, open, edit, append }) {
   const words = together(answer, before);
-  const top = Math.max(...words.flatMap(({ p, was }) => [p, was ?? 0]), 0.01);
-  const most = SCALES.find((scale) => scale >= top);
   const list = h("ol", { class: `bars${before ? " compared" : ""}`, "aria-label": "Next words" },
-    words.map((found, k) => bar(found, k, { most, opened, open, edit, append, before, answer })));
+    words.map((found, k) => bar(found, k, { opened, open, edit, append, before, answer })));
   arrows(list, () => [...list.querySelectorAll("[data-stop]")]);
   list.addEventListener("keydown", (event) => {
     const button = event.target.closest("button.bar");
@@ -48,7 +45,7 @@ function together(answer, before) {
   return [...now, ...gone];
 }
 
-function bar(found, k, { most, opened, open, edit, append, before, answer }) {
+function bar(found, k, { opened, open, edit, append, before, answer }) {
   const isOpen = found.word === opened;
   const parts = shares(found.reasons);
   const told = parts.reduce((sum, [, p]) => sum + p, 0);
@@ -64,8 +61,8 @@ function bar(found, k, { most, opened, open, edit, append, before, answer }) {
     },
     h("span", { class: "word" }, word(found.word)),
     h("span", { class: "track", "aria-hidden": "true" },
-      before && h("span", { class: "ghost", vars: { p: found.was / most } }),
-      h("span", { class: "fill" }, parts.map(([type, p]) => h("span", { class: `part t-${type}`, vars: { p: p / most } })))),
+      before && h("span", { class: "ghost", vars: { p: found.was } }),
+      h("span", { class: "fill" }, parts.map(([type, p]) => h("span", { class: `part t-${type}`, vars: { p } })))),
     numbers),
     h("div", { class: "why", id: `why-${k}`, hidden: !isOpen }, isOpen && why(found, edit, append)));
 }

@@ -22,23 +22,22 @@ export function completeView(root, health, go) {
   const words = h("div", { class: "words" });
   const picture = h("div", { class: "picture" });
   const wordsCard = h("section", { class: "card", "aria-labelledby": "next-title" }, h("h2", { id: "next-title" }, "Next word"), words);
-  const graphCard = h("section", { class: "card", "aria-labelledby": "graph-title" },
-    h("h2", { id: "graph-title" }, "Local graph"),
-    h("p", { class: "muted note" }, health.allow_edit ? "Facts the next word can come from. Choose one to change it." : "Facts the next word can come from."),
-    picture);
+  const ofWord = h("span", {}, "; under the word, the word’s own");
+  const note = h("p", { class: "muted note" }, "Facts the next word can come from, each with the probability that it does", ofWord, ".", health.allow_edit && " Choose a fact to change it.");
+  const graphCard = h("section", { class: "card", "aria-labelledby": "graph-title" }, h("h2", { id: "graph-title" }, "Local graph"), note, picture);
   const results = h("div", { class: "split" }, wordsCard, graphCard);
   root.append(
     h("h1", {}, "A language model that takes its facts from a knowledge graph"),
     h("p", { class: "lead" }, "Every word comes with its reasons. Change a fact and the words follow, without any training."),
     h("div", { class: "card" }, box.element), edits.element, results);
 
-  function prompted(prompt) {
+  function prompted(prompt, step) {
     if (prompt.text !== asked.text) unfolded.clear();
     asked = prompt;
     const query = new URLSearchParams();
     if (prompt.text) query.set("text", prompt.text);
     for (const span of prompt.entities) query.append("entity", writeSpan(span));
-    go("complete", query);
+    go("complete", query, { push: step });
     refresh();
   }
 
@@ -79,7 +78,7 @@ export function completeView(root, health, go) {
       answer: now.answer, before: now.before, opened: now.opened,
       open: (word) => { now.opened = word; draw(); },
       edit: edits.dialog,
-      append: (word) => { box.set(`${box.area.value.trimEnd()} ${word}`, box.value().entities).then(() => box.area.focus()); },
+      append: (word) => { box.set(`${box.area.value.trimEnd()} ${word}`, box.value().entities, true).then(() => box.area.focus()); },
     });
     if (held) [...words.querySelectorAll("button.bar")].find((bar) => bar.dataset.word === held)?.focus();
     drawPicture();
@@ -88,19 +87,34 @@ export function completeView(root, health, go) {
   function drawPicture() {
     if (!now.graph || root.hidden) return;
     const found = now.answer?.next.find((each) => each.word === now.opened) ?? null;
-    drawGraph(picture, {
-      graph: now.graph, found, unfolded,
-      edit: edits.dialog,
-      unfold: (parent) => { unfolded.add(parent); drawPicture(); picture.querySelector("[data-stop]")?.focus(); },
-    });
+    note.hidden = !now.graph.edges.length;
+    drawGraph(picture, { graph: now.graph, found, unfolded, edit: edits.dialog, fold });
+    ofWord.hidden = !picture.querySelector("svg .said");
+    reach();
+  }
+
+  /** What scrolls is a stop for Tab, so that arrow keys scroll it. */
+  function reach() {
+    if (graphCard.scrollHeight > graphCard.clientHeight + 1) graphCard.tabIndex = 0;
+    else graphCard.removeAttribute("tabindex");
+  }
+
+  /** The improbable facts of someone: shown, or not any more. */
+  function fold(parent) {
+    if (!unfolded.delete(parent)) unfolded.add(parent);
+    drawPicture();
+    const [again, chip] = ["[data-fold]", ".also [data-parent]"].map((kind) => [...picture.querySelectorAll(kind)].find((each) => Object.values(each.dataset).includes(parent)));
+    (again ?? chip)?.focus();
   }
 
   let width = 0;
-  new ResizeObserver(() => {
+  const sizes = new ResizeObserver(() => {
+    reach();
     if (picture.clientWidth === width) return;
     width = picture.clientWidth;
     drawPicture();
-  }).observe(picture);
+  });
+  for (const each of [picture, graphCard]) sizes.observe(each);
   window.addEventListener("kglm-back", () => { if (!root.hidden) box.again(); });
 
   let ready = null;

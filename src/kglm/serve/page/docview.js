@@ -12,18 +12,24 @@ export const SOURCES = {
 };
 const CONTEXT = 60; // words before a mention that are given to the model
 
-/** `query`: the filters, to mark what they found. `documents`: whether there are others that can be looked for. */
-export function documentView(container, view, { query, head }) {
+const HEADING = 8; // words: a sentence of no more, without a stop, is one
+
+/** `query`: the filters, to mark what they found. `chosen`: where the mention begins that is opened; `choose` is told of others. */
+export function documentView(container, view, { query, head, chosen = null, choose = () => undefined }) {
   const words = view.sentences.flat();
   const mentions = view.mentions.filter((mention) => mention.start < mention.end && mention.end <= words.length).sort((a, b) => a.start - b.start);
   const buttons = [];
   const detail = h("aside", { class: "detail", "aria-label": "The mention", "aria-live": "polite" });
   const text = h("div", { class: "text", dir: "auto", role: "group", "aria-label": "Text; arrow keys move between mentions" });
   const looked = (query.get("q") ?? "").toLocaleLowerCase().split(/\s+/).filter(Boolean);
+  const sought = (word) => looked.some((start) => word.toLocaleLowerCase().startsWith(start));
+  const marked = (word) => (sought(word) ? h("mark", {}, word) : word);
+  const ends = (sentence) => /[.!?…:;。！？"'”’)\]]$/u.test(sentence.at(-1) ?? "");
+  const stops = view.sentences.some(ends); // or nothing can be told by them
   let place = 0;
   let next = 0;
   for (const sentence of view.sentences) {
-    const line = h("span", { class: "sentence" });
+    const line = h("span", { class: stops && sentence.length <= HEADING && !ends(sentence) ? "sentence heading" : "sentence" });
     const end = place + sentence.length;
     const blank = blanks();
     while (place < end) {
@@ -31,21 +37,21 @@ export function documentView(container, view, { query, head }) {
       const mention = mentions[next]?.start === place ? mentions[next] : null;
       const stop = mention ? Math.min(mention.end, end) : place + 1;
       const [first, ...more] = words.slice(place, stop).map((word) => [blank(word), word]);
-      const shown = first[1] + more.flat().join("");
-      line.append(first[0]);
-      if (mention) line.append(mentionButton(mention, shown));
-      else line.append(looked.includes(shown.toLocaleLowerCase()) ? h("mark", {}, shown) : shown);
+      const shown = [marked(first[1]), ...more.flatMap(([space, word]) => [space, marked(word)])];
+      line.append(first[0], ...(mention ? [mentionButton(mention, shown)] : shown));
       place = stop;
     }
     text.append(line, " ");
   }
 
   function mentionButton(mention, shown) {
-    const wanted = query.get("entity") === mention.entity.id || (query.get("relation") && mention.reasons.some(({ relation }) => relation.id === query.get("relation")));
+    const asked = { entity: [mention.entity.id], source: [mention.source], relation: mention.reasons.map(({ relation }) => relation.id) };
+    const filters = Object.keys(asked).filter((key) => query.get(key));
+    const wanted = filters.length > 0 && filters.every((key) => asked[key].includes(query.get(key)));
     const button = inlineButton({
       class: `mention s-${mention.source}${wanted ? " wanted" : ""}`, tabindex: buttons.length ? "-1" : "0",
-      "aria-pressed": "false", title: mention.entity.label, onclick: () => select(mention, button),
-    }, shown);
+      "aria-pressed": "false", title: mention.entity.label, onclick: () => { select(mention, button); choose(mention.start); },
+    }, ...shown);
     button.addEventListener("focus", () => moveStop(buttons.map((each) => each.button), button));
     buttons.push({ button, mention });
     return button;
@@ -77,7 +83,7 @@ export function documentView(container, view, { query, head }) {
         return h("li", {}, fact(parent, relation, entity), there && h("button", { type: "button", class: "small", onclick: () => there.focus() }, "Go to ", name(parent)));
       }))],
       again && h("p", {}, "Mentioned before. ", earlier(entity.id, mention.start) && h("button", { type: "button", class: "small", onclick: () => earlier(entity.id, mention.start).focus() }, "Go there")),
-      !mention.reasons.length && h("p", {}, "New here: no fact of somebody mentioned before leads to it."),
+      !mention.reasons.length && h("p", {}, "New here: no fact of an entity mentioned before leads to it."),
       h("ul", { class: "ways" },
         h("li", {}, h("button", { type: "button", class: "link", onclick: () => openCard(entity.id) }, "Its facts and names")),
         h("li", {}, h("a", { href: `#/explore?${new URLSearchParams({ entity: entity.id })}` }, "All documents that mention it")),
@@ -100,11 +106,12 @@ export function documentView(container, view, { query, head }) {
 
   function close() {
     detail.classList.remove("open");
-    fill(detail, h("p", { class: "muted" }, "Choose a coloured mention to see who it is and by which fact it came."));
+    fill(detail, h("p", { class: "muted" }, "Choose a coloured mention to see what it names and by which fact it came."));
     for (const { button } of buttons) {
       button.setAttribute("aria-pressed", "false");
       button.classList.remove("same", "parent");
     }
+    choose(null);
   }
 
   const present = Object.keys(SOURCES).filter((source) => mentions.some((mention) => mention.source === source));
@@ -122,10 +129,12 @@ export function documentView(container, view, { query, head }) {
     close();
     pressed?.focus();
   });
-  close();
+  const opened = buttons.find(({ mention }) => mention.start === chosen);
+  if (opened) select(opened.mention, opened.button);
+  else close();
   fill(container, head,
     h("h2", { class: "doc-title" }, h("bdi", {}, view.title || "Your text")),
     h("p", { class: "muted" }, `${count(words.length, "word")}, ${count(mentions.length, "mention")} of ${count(new Set(mentions.map((mention) => mention.entity.id)).size, "entity", "entities")}`),
     legend, h("div", { class: "doc-split" }, text, detail));
-  return { first: () => (buttons.find(({ button }) => button.classList.contains("wanted")) ?? null)?.button };
+  return { first: () => (opened ?? buttons.find(({ button }) => button.classList.contains("wanted")))?.button };
 }

@@ -128,8 +128,9 @@ export function later(milliseconds, action) {
 
 /** A line that says what went wrong, with a way to try again. */
 export function trouble(error, again) {
+  const said = error.message || "Something went wrong.";
   return h("div", { class: "trouble", role: "alert" },
-    h("p", {}, error.message || "Something went wrong."),
+    h("p", {}, said[0].toLocaleUpperCase("en") + said.slice(1)),
     again && h("button", { type: "button", class: "small", onclick: again }, "Try again"));
 }
 

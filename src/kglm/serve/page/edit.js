@@ -41,6 +41,16 @@ export function editing({ allowed, persist, changed }) {
     (element.querySelector("button") ?? document.getElementById("main")).focus();
   });
 
+  const undoAll = (event) => act(event.currentTarget, async () => {
+    let left = edits;
+    try {
+      while (left.length) ({ edits: left } = await api.remove("/api/edits/last"));
+    } finally {
+      take(left, left.length ? "Not all edits are undone." : "All edits are undone.");
+    }
+    document.getElementById("main").focus();
+  });
+
   const keep = (event) => act(event.currentTarget, async () => {
     await api.post("/api/edits/persist", {});
     take([], "Your edits are kept in the graph.");
@@ -60,6 +70,7 @@ export function editing({ allowed, persist, changed }) {
         edit.action !== "remove" && h("b", {}, name(edit.tail))))),
       h("div", { class: "buttons" },
         h("button", { type: "button", class: "primary", onclick: undo }, "Undo the last"),
+        edits.length > 1 && h("button", { type: "button", onclick: undoAll }, "Undo all"),
         persist && h("button", { type: "button", onclick: keep }, "Keep in the graph")),
     ]);
   }
@@ -79,7 +90,7 @@ export function editing({ allowed, persist, changed }) {
     box.addEventListener("click", (event) => { if (event.target === box) box.close(); });
     const head = h("div", { class: "sheet-head" }, h("h2", { id: title }, allowed ? "Edit this fact" : "This fact"), close);
     const line = h("p", { class: "the-fact" }, name(fact.parent), arrow(fact.relation), h("b", {}, name(fact.entity)));
-    if (fact.relation.id === REFLEXIVE) fill(box, head, line, h("p", {}, "That somebody is who they are is no fact that could be edited."));
+    if (fact.relation.id === REFLEXIVE) fill(box, head, line, h("p", {}, "That an entity is itself is no fact that could be edited."));
     else if (!allowed) fill(box, head, line, h("p", {}, "Editing is off on this server. Start it with ", h("code", {}, "kglm serve RUN --allow-edit"), " to change facts and see the words follow."));
     else fill(box, head, line, form(fact, box));
     document.body.append(box);

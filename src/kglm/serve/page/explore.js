@@ -11,7 +11,8 @@ const FILTERS = ["q", "source", "relation", "entity"];
 
 export function exploreView(root, health, go) {
   let query = new URLSearchParams(); // filters and offset
-  let number = null;
+  let number = null; // of the document that the address names
+  let opened = null; // where its opened mention begins
   let listed = null; // the query whose list is shown
   let listing = null;
   let reading = null;
@@ -37,7 +38,7 @@ export function exploreView(root, health, go) {
     h("div", { class: "explore" }, side, pane));
 
   source.addEventListener("change", () => change({ source: source.value }));
-  words.addEventListener("input", later(350, () => change({ q: words.value.trim() })));
+  words.addEventListener("input", later(350, () => change({ q: words.value.trim() }, { push: false })));
 
   function pick(key, found) {
     if (!found) return;
@@ -47,14 +48,14 @@ export function exploreView(root, health, go) {
   }
 
   /** Another filter: back to the first page of its list. */
-  function change(values) {
+  function change(values, { push = true } = {}) {
     const wanted = new URLSearchParams(filters());
     for (const [key, value] of Object.entries(values)) {
       if (value) wanted.set(key, value);
       else wanted.delete(key);
     }
     if (wanted.toString() === filters().toString()) return;
-    go("explore", wanted, { push: true });
+    go("explore", wanted, { push });
     show(wanted, []);
   }
 
@@ -63,7 +64,8 @@ export function exploreView(root, health, go) {
 
   async function show(wanted, path) {
     query = new URLSearchParams([...wanted].filter(([key, value]) => [...FILTERS, "offset"].includes(key) && value));
-    number = /^\d+$/.test(path[0] ?? "") ? Number(path[0]) : null;
+    number = path.length ? Number(/^\d+$/.test(path[0]) ? path[0] : NaN) : null;
+    opened = wanted.has("mention") ? Number(wanted.get("mention")) : null;
     root.classList.toggle("reading", number !== null);
     if (document.activeElement !== words) words.value = query.get("q") ?? "";
     source.value = query.get("source") ?? "";
@@ -77,12 +79,30 @@ export function exploreView(root, health, go) {
     await showList();
     if (mine !== turns) return; // something else is to be shown by now
     if (number === null && listed?.documents.length && matchMedia("(min-width: 900px)").matches) await read(listed.documents[0].number);
+    else if (number !== null && !(number >= 1 && number <= health.documents)) showNone(path[0]);
     else if (number !== null) await read(number);
     else {
       reading?.abort();
       fill(pane);
       pane.hidden = true;
     }
+  }
+
+  function showNone(asked) {
+    reading?.abort();
+    pane.hidden = false;
+    const said = Number.isNaN(number) ? asked : number.toLocaleString("en");
+    fill(pane, trouble({ message: `There is no document ${said}; there are ${health.documents.toLocaleString("en")}.` }),
+      h("p", {}, h("a", { href: "#/explore" }, "All documents")));
+  }
+
+  /** The address names the mention that is open, and so the document it is in. */
+  function choose(wanted, start) {
+    if (number === null && start === null) return;
+    [number, opened] = [wanted, start];
+    const named = new URLSearchParams(query);
+    if (start !== null) named.set("mention", start);
+    go("explore", named, { path: [wanted] });
   }
 
   async function showChosen() {
@@ -119,7 +139,7 @@ export function exploreView(root, health, go) {
         h("ol", { class: "documents" }, documents.map((found) => h("li", {}, h("a", { href: address(found.number), "data-number": found.number },
           h("b", {}, h("bdi", {}, found.title)), h("span", { class: "excerpt", dir: "auto" }, found.excerpt),
           h("small", {}, `${count(found.words, "word")}, ${count(found.mentions, "mention")}`))))),
-        total > PAGE && h("div", { class: "buttons" }, turn(offset - PAGE, offset > 0, "← Before"), turn(offset + PAGE, offset + PAGE < total, "After →")));
+        total > PAGE && h("div", { class: "buttons" }, turn(offset - PAGE, offset > 0, "← Previous"), turn(offset + PAGE, offset + PAGE < total, "Next →")));
       announce(count(total, "document"));
       markCurrent();
     } catch (error) {
@@ -131,7 +151,7 @@ export function exploreView(root, health, go) {
   function turn(offset, there, text) {
     const to = filters();
     if (offset > 0) to.set("offset", offset);
-    return there ? h("a", { class: "button small", href: `#/explore?${to}` }, text) : h("span", { class: "button small off", "aria-hidden": "true" }, text);
+    return there ? h("a", { class: "button small", href: `#/explore?${to}`, "aria-label": `${text.replace(/[←→]/g, "").trim()} page of the list` }, text) : h("span", { class: "button small off", "aria-hidden": "true" }, text);
   }
 
   function markCurrent(current = number) {
@@ -156,7 +176,7 @@ export function exploreView(root, health, go) {
         ? h("span", { class: "button small off", "aria-hidden": "true" }, text)
         : h("a", { class: "button small", href: address(to), "aria-label": hint }, text));
       const shown = documentView(pane, view, {
-        query,
+        query, chosen: opened, choose: (start) => choose(wanted, start),
         head: h("nav", { class: "doc-nav", "aria-label": "Documents" },
           h("a", { class: "button small to-list", href: `#/explore?${query}` }, "List"),
           step(view.previous, "← Previous", "Previous document"), step(view.next, "Next →", "Next document")),

@@ -1,12 +1,13 @@
 // The second view: text as the model says it, word by word, each mention with the fact it came by.
 
 import * as api from "/page/api.js";
-import { announce, arrows, blanks, count, fill, h, inlineButton, isAbort, moveStop, percent, trouble } from "/page/dom.js";
+import { announce, arrows, blanks, count, fill, h, inlineButton, isAbort, moveStop, name, percent, trouble } from "/page/dom.js";
 import { parseSpan, promptBox, writeSpan } from "/page/prompt.js";
 import { chain, fact, isFact, legend, swatch, typeOf, TYPES } from "/page/reason.js";
 import { hideTip, withTip } from "/page/tip.js";
 
 const END = "@@END@@";
+const SEEN = 320; // pixels of the text that are enough to see that it comes
 
 export function generateView(root, health, go) {
   let controller = null;
@@ -25,18 +26,24 @@ export function generateView(root, health, go) {
   const start = h("button", { class: "primary" }, "Generate");
   const stop = h("button", { type: "button", hidden: true, onclick: () => controller?.abort() }, "Stop");
   const other = h("button", { type: "button", onclick: () => { fields.seed.input.value = String((Number(fields.seed.input.value) + 1) % 4294967296); form.requestSubmit(); } }, "Another");
-  const form = h("form", { class: "card", onsubmit: (event) => { event.preventDefault(); run(); } },
+  const form = h("form", { class: "card", onsubmit: (event) => { event.preventDefault(); run(true); reveal(); } },
     box.element,
     h("div", { class: "fields" }, Object.values(fields).map((field) => field.element), h("div", { class: "buttons" }, start, other, stop)));
   const text = h("div", { class: "text", dir: "auto", "aria-label": "Generated text", role: "group" });
   const status = h("p", { class: "muted" });
+  const colours = h("div", {});
   const used = h("div", {});
   const output = h("section", { class: "card", hidden: true, "aria-labelledby": "out-title" },
-    h("h2", { id: "out-title" }, "Text"), text, status, legend(["related", "again", "new"]), used);
+    h("h2", { id: "out-title" }, "Text"), text, status, colours, used);
   arrows(text, () => [...text.querySelectorAll("[data-stop]")], { horizontal: true });
-  root.append(h("h1", {}, "Let the model go on"), h("p", { class: "lead" }, "Point at a coloured mention, or move through them with the arrow keys, to see the fact behind it."), form, output);
+  root.append(h("h1", {}, "Let the model go on"), h("p", { class: "lead" }, "Tap or point at a coloured mention, or move through them with the arrow keys, to see the fact behind it."), form, output);
 
-  async function run() {
+  /** Where the text begins, if that is out of sight: on a phone it is below the fields. */
+  function reveal() {
+    if (output.getBoundingClientRect().top > window.innerHeight - SEEN) output.scrollIntoView({ block: "start" });
+  }
+
+  async function run(step = false) {
     controller?.abort();
     controller = new AbortController();
     const mine = controller;
@@ -45,18 +52,19 @@ export function generateView(root, health, go) {
     const query = new URLSearchParams({ text: prompt.text, ...settings });
     for (const span of prompt.entities) query.append("entity", writeSpan(span));
     shown = query.toString();
-    go("generate", query);
+    go("generate", query, { push: step });
     const page = writer(text);
     hideTip();
     output.hidden = false;
     output.setAttribute("aria-busy", "true");
     stop.hidden = false;
     fill(used);
+    fill(colours);
     fill(status, "Writing …");
     try {
       for await (const line of api.lines("/api/generate", { ...prompt, ...settings }, mine.signal)) {
         if (line.error) throw new Error(line.error.message);
-        if (line.prompt) page.prompt(line.prompt);
+        if (line.prompt) page.prompt(line.prompt, line.mentions ?? []);
         else if (line.done) announce(`Done. ${line.text ?? ""}`);
         else page.say(line);
       }
@@ -65,11 +73,12 @@ export function generateView(root, health, go) {
       if (isAbort(error)) {
         if (mine !== controller) return;
         fill(status, `Stopped after ${count(page.words(), "word")}.`);
-      } else fill(status, trouble(error, run));
+      } else fill(status, trouble(error, () => run()));
     } finally {
       if (mine === controller) {
         stop.hidden = true;
         output.removeAttribute("aria-busy");
+        fill(colours, page.types().length > 0 && legend(page.types()));
         fill(used, factsUsed(page.facts()));
       }
     }
@@ -96,10 +105,32 @@ function writer(element) {
   let mention = null; // {button, entity}
   let words = 0;
   const found = [];
+  const types = new Set();
   fill(element);
+
+  function piece(type, content, ...tip) {
+    types.add(type);
+    const button = inlineButton({ class: `mention t-${type}`, tabindex: element.querySelector("[data-stop]") ? "-1" : "0" }, content);
+    withTip(button, () => [h("p", {}, swatch(type), TYPES[type]), ...tip]);
+    button.addEventListener("focus", () => moveStop([...element.querySelectorAll("[data-stop]")], button));
+    return button;
+  }
+
   return {
-    prompt(given) {
-      element.append(h("span", { class: "given" }, given.filter((word) => word !== END).map((word) => blank(word) + word)));
+    prompt(given, mentions) {
+      const box = h("span", { class: "given" });
+      element.append(box);
+      for (let at = 0; at < given.length;) {
+        const named = mentions.find(({ start }) => start === at);
+        const stop = Math.max(named?.end ?? 0, at + 1);
+        const [first, ...more] = given.slice(at, stop).filter((word) => word !== END).map((word) => [blank(word), word]);
+        if (first) {
+          const said = first[1] + more.flat().join("");
+          const who = named?.candidates.slice(0, 3).map((candidate) => h("p", { class: "strong" }, "taken for ", name(candidate), ` ${percent(candidate.p)}`));
+          box.append(first[0], who ? piece("given", said, ...who) : said);
+        }
+        at = stop;
+      }
     },
     say({ word, p, reason }) {
       if (word === END) { mention = null; return; }
@@ -112,9 +143,7 @@ function writer(element) {
         mention.button.append(blank(word) + word);
       } else {
         element.append(blank(word));
-        const button = inlineButton({ class: `mention t-${type}`, tabindex: found.length ? "-1" : "0" }, word);
-        withTip(button, () => [h("p", {}, swatch(type), TYPES[type]), h("p", { class: "strong" }, chain(reason)), h("p", { class: "muted" }, `this word: ${percent(p)}`)]);
-        button.addEventListener("focus", () => moveStop([...element.querySelectorAll("[data-stop]")], button));
+        const button = piece(type, word, h("p", { class: "strong" }, chain(reason)), h("p", { class: "muted" }, `this word: ${percent(p)}`));
         element.append(button);
         mention = { button, entity: reason.entity?.id };
         found.push(reason);
@@ -122,6 +151,7 @@ function writer(element) {
     },
     words: () => words,
     mentions: () => found.length,
+    types: () => Object.keys(TYPES).filter((type) => types.has(type)),
     facts: () => found.filter(isFact),
   };
 }

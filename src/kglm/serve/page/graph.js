@@ -14,17 +14,15 @@ const keyOf = (parent, relation, entity) => `${parent}\n${relation}\n${entity}`;
 
 /**
  * `found`: the opened word with its reasons, whose path is lit. `unfolded`: parents whose improbable facts are shown too.
- * `edit({parent, relation, entity})` and `unfold(parent)` are told what a person does.
+ * `edit({parent, relation, entity})` and `fold(parent)` are told what a person does.
  */
-export function drawGraph(container, { graph, found, unfolded, edit, unfold }) {
+export function drawGraph(container, { graph, found, unfolded, edit, fold }) {
   const width = container.clientWidth;
   const plan = layout(graph, found, unfolded);
-  if (!plan.parents.length && !plan.quiet.length && !plan.routes.length) {
-    fill(container, h("p", { class: "muted" }, "Nobody of the graph is mentioned yet, so there is no local graph."));
-    return;
-  }
-  const drawn = width >= NARROW ? picture(plan, found, width, edit, unfold) : rows(plan, found, edit, unfold);
-  fill(container, drawn, also(plan.quiet, unfold), graph.left_out > 0
+  const drawn = width >= NARROW && plan.parents.length ? picture(plan, found, width, edit, fold) : rows(plan, found, edit, fold);
+  fill(container,
+    !plan.parents.length && h("p", { class: "muted" }, plan.quiet.length ? "No fact of what is mentioned is probable here." : "No entity of the graph is mentioned yet, so no fact leads to the next word."),
+    drawn, also(plan.quiet, fold), graph.left_out > 0
     && h("p", { class: "muted note" }, `${graph.left_out.toLocaleString("en")} less probable facts are not shown.`));
   const stops = () => [...drawn.querySelectorAll("[data-stop]")];
   stops().forEach((stop, k) => stop.setAttribute("tabindex", k ? "-1" : "0"));
@@ -57,12 +55,12 @@ function layout(graph, found, unfolded) {
   const parents = [];
   for (const fact of facts) {
     let parent = parents.find((each) => each.node === fact.parent);
-    if (!parent) parents.push(parent = { node: fact.parent, p: 0, share: 0, relations: [], hidden: 0 });
+    if (!parent) parents.push(parent = { node: fact.parent, p: 0, share: 0, relations: [], hidden: 0, extra: 0 });
     parent.p += fact.p;
     parent.share += fact.share;
-    if (!kept.has(fact) && !unfolded.has(fact.parent.id)) {
-      parent.hidden += 1;
-      continue;
+    if (!kept.has(fact)) {
+      parent[unfolded.has(fact.parent.id) ? "extra" : "hidden"] += 1;
+      if (parent.hidden) continue;
     }
     let relation = parent.relations.find((each) => each.relation.id === fact.relation.id);
     if (!relation) parent.relations.push(relation = { relation: fact.relation, p: 0, share: 0, facts: [] });
@@ -71,21 +69,22 @@ function layout(graph, found, unfolded) {
     relation.facts.push(fact);
   }
   const without = graph.nodes.filter((node) => node.kind === "mentioned" && !parents.some((parent) => parent.node === node))
-    .map((node) => ({ node, p: 0, share: 0, relations: [], hidden: 0 }));
+    .map((node) => ({ node, p: 0, share: 0, relations: [], hidden: 0, extra: 0 }));
   const shown = parents.filter((parent) => parent.relations.length);
   return { parents: shown, quiet: [...parents.filter((parent) => !shown.includes(parent)), ...without], routes, most };
 }
 
 /** Those who are mentioned, and of whom nothing probable is to be said now. */
-function also(quiet, unfold) {
+function also(quiet, fold) {
   return quiet.length > 0 && h("p", { class: "also" }, h("span", { class: "muted" }, "Also mentioned:"), quiet.map((parent) => h("button", {
-    type: "button", class: "chip", onclick: () => (parent.hidden ? unfold(parent.node.id) : openCard(parent.node.id)),
+    type: "button", class: "chip", "data-parent": parent.node.id, onclick: () => (parent.hidden ? fold(parent.node.id) : openCard(parent.node.id)),
     "aria-label": parent.hidden ? `Show ${parent.hidden} less probable facts of ${parent.node.label}` : `Show the card of ${parent.node.label}`,
   }, name(parent.node), parent.hidden > 0 && h("small", {}, ` +${parent.hidden}`))));
 }
 
 const lit = (share) => (share >= 0.02 ? " lit" : "");
 const strength = (p, most) => Math.sqrt(Math.max(0, p) / most);
+const foldText = (parent) => (parent.hidden ? `+ ${parent.hidden} less probable` : "Show fewer");
 const ROUTES = { none: "no entity", new: "new", continue: "more of" };
 
 // The picture
@@ -99,7 +98,7 @@ function cut(text, width, font) {
   return `${text.slice(0, end).trimEnd()}…`;
 }
 
-function picture(plan, found, width, edit, unfold) {
+function picture(plan, found, width, edit, fold) {
   const family = getComputedStyle(document.body).fontFamily;
   const fonts = { small: `13px ${family}`, strong: `600 13px ${family}` };
   const tail = found ? Math.min(120, width * 0.15) : 0;
@@ -129,13 +128,13 @@ function picture(plan, found, width, edit, unfold) {
       over.push(s("g", { class: `relation${lit(relation.share)}` },
         s("title", {}, relation.relation.label), s("text", { x: centre, y: middle + 4, "text-anchor": "middle" }, label)));
     }
-    if (parent.hidden) {
+    if (parent.hidden || parent.extra) {
       const at = y + ROW / 2;
       y += ROW;
       starts.push({ relation: null, x: x.relation, y: at });
-      over.push(button({ class: "fold", "aria-label": `Show ${parent.hidden} less probable facts of ${parent.node.label}` }, () => unfold(parent.node.id),
+      over.push(button({ class: "fold", "data-fold": parent.node.id, "aria-label": `${foldText(parent)}: facts of ${parent.node.label}` }, () => fold(parent.node.id),
         s("rect", { x: x.relation, y: at - 12, width: x.relationEnd - x.relation, height: 24, rx: 12 }),
-        s("text", { x: (x.relation + x.relationEnd) / 2, y: at + 4, "text-anchor": "middle" }, `+ ${parent.hidden} less probable`)));
+        s("text", { x: (x.relation + x.relationEnd) / 2, y: at + 4, "text-anchor": "middle" }, foldText(parent))));
     }
     if (y === first) y += ROW;
     const weight = (relation) => 1e-6 + (found && parent.share > 0 ? relation?.share ?? 0 : relation?.p ?? 0);
@@ -206,7 +205,7 @@ function parentNode(parent, at, x, fonts) {
     class: `parent${lit(parent.share)}`, role: "button", tabindex: "0", onclick: open, "aria-label": `${parent.node.label}, mentioned. Show its card`,
     onkeydown: (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); open(); } },
   },
-  s("title", {}, parent.node.label),
+  s("title", {}, sure ? `${parent.node.label}: ${percent(parent.node.p)} sure that this is who or what is meant` : parent.node.label),
   s("rect", { x: x.parent + 1, y: at - 19, width: wide - 1, height: 38, rx: 8 }),
   s("text", { x: x.parent + wide / 2, y: at + (sure ? -1 : 4), "text-anchor": "middle", class: "strong" }, cut(parent.node.label, wide - 16, fonts.strong)),
   sure && s("text", { x: x.parent + wide / 2, y: at + 13, "text-anchor": "middle", class: "p" }, `${percent(parent.node.p)} sure`));
@@ -214,7 +213,7 @@ function parentNode(parent, at, x, fonts) {
 
 // The list
 
-function rows(plan, found, edit, unfold) {
+function rows(plan, found, edit, fold) {
   return h("div", { class: "graph-list" },
     plan.parents.map((parent) => h("section", {},
       h("h3", {}, h("button", { type: "button", class: "plain", onclick: () => openCard(parent.node.id) }, name(parent.node)),
@@ -223,7 +222,7 @@ function rows(plan, found, edit, unfold) {
         type: "button", class: `fact-line${lit(fact.share)}`, "data-stop": true, "aria-label": `${factText(fact)}, ${percent(fact.p)}. Edit`,
         onclick: () => edit(fact), vars: { s: strength(fact.p, plan.most).toFixed(3) },
       }, arrow(fact.relation), h("span", { class: "entity" }, name(fact.entity)), h("span", { class: "p" }, percent(fact.p)))),
-      parent.hidden > 0 && h("button", { type: "button", class: "small", onclick: () => unfold(parent.node.id) }, `+ ${parent.hidden} less probable`))),
+      (parent.hidden || parent.extra) > 0 && h("button", { type: "button", class: "small", "data-fold": parent.node.id, onclick: () => fold(parent.node.id) }, foldText(parent)))),
     plan.routes.length > 0 && h("section", {}, h("h3", {}, "Without a fact"),
       plan.routes.map((route) => h("p", { class: `fact-line lit t-${route.type}` },
         h("span", { class: "relation" }, ROUTES[route.type]), route.entity && h("span", { class: "entity" }, name(route.entity)), h("span", { class: "p" }, percent(route.share * found.p))))));

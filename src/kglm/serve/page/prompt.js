@@ -16,7 +16,10 @@ function places(text, words) {
   });
 }
 
-/** `change({text, entities})` is called when the text is linked, and with an empty text when it is emptied. */
+/**
+ * `change({text, entities}, step)` is called when the text is linked, and with an empty text when it is emptied;
+ * `step`: whether it is one to come back to, and not a letter more.
+ */
 export function promptBox({ label, hint, examples = [], change }) {
   const id = freshId("prompt");
   let given = []; // {start, end, id, label}: whom a person said
@@ -28,7 +31,7 @@ export function promptBox({ label, hint, examples = [], change }) {
   const echo = h("div", { class: "echo", dir: "auto", "aria-label": "Names found in the text", role: "group" });
   const choices = h("div", { class: "choices", hidden: true });
   const chips = h("div", { class: "chips", role: "group", "aria-label": "Examples" },
-    examples.map((text) => h("button", { type: "button", class: "chip", onclick: () => { set(text); area.focus(); } }, h("bdi", {}, text))));
+    examples.map((text) => h("button", { type: "button", class: "chip", onclick: () => { set(text, [], true); area.focus(); } }, h("bdi", {}, text))));
   const element = h("div", { class: "prompt" },
     h("label", { for: id, class: "title" }, label), area, echo, choices,
     examples.length > 0 && h("div", { class: "examples" }, h("span", { class: "muted" }, "Try"), chips));
@@ -38,7 +41,7 @@ export function promptBox({ label, hint, examples = [], change }) {
     entities: given.map(({ start, end, id: who }) => ({ start, end, id: who })),
   });
 
-  async function link() {
+  async function link(step = false) {
     controller?.abort();
     controller = new AbortController();
     const asked = value();
@@ -46,7 +49,7 @@ export function promptBox({ label, hint, examples = [], change }) {
     if (!asked.text) {
       known = { text, words: [], mentions: [], places: [] };
       show();
-      change(asked);
+      change(asked, step);
       return;
     }
     element.setAttribute("aria-busy", "true");
@@ -54,7 +57,7 @@ export function promptBox({ label, hint, examples = [], change }) {
       const { words, mentions } = await api.post("/api/link", { text, entities: asked.entities }, { signal: controller.signal });
       known = { text, words, mentions, places: places(text, words) };
       show();
-      change(asked);
+      change(asked, step);
     } catch (error) {
       if (isAbort(error)) return;
       fill(echo, trouble(error, () => { given = []; link(); }));
@@ -63,7 +66,7 @@ export function promptBox({ label, hint, examples = [], change }) {
     }
   }
 
-  const soon = later(220, link);
+  const soon = later(220, () => link());
   area.addEventListener("input", () => {
     // Whom a person said stays as long as nothing changed up to the end of the name.
     const now = area.value;
@@ -110,7 +113,7 @@ export function promptBox({ label, hint, examples = [], change }) {
     return h("button", {
       type: "button", class: `gloss${said ? " said" : ""}`, "data-stop": true, "data-key": key(mention),
       "aria-expanded": String(open === key(mention)),
-      "aria-label": `${text}: taken for ${best?.label ?? "nobody"}, ${sure}. Choose another entity`,
+      "aria-label": `${text}: taken for ${best?.label ?? "nothing"}, ${sure}. Choose another entity`,
       onclick: () => { open = open === key(mention) ? null : key(mention); show(); refocus(mention); },
     }, h("span", { class: "said-text" }, text),
     best && h("span", { class: "who" }, best.label === text ? best.id : name(best), " ", h("span", { class: "p" }, said ? "✓" : percent(best.p))));
@@ -125,7 +128,7 @@ export function promptBox({ label, hint, examples = [], change }) {
     if (entity) given.push({ start: mention.start, end: mention.end, id: entity.id, label: entity.label });
     open = null;
     announce(entity ? `${mention.text} is now ${entity.label}` : `${mention.text}: the model decides`);
-    link().then(() => echo.querySelector(`[data-key="${key(mention)}"]`)?.focus());
+    link(true).then(() => echo.querySelector(`[data-key="${key(mention)}"]`)?.focus());
   }
 
   function showChoices() {
@@ -137,9 +140,9 @@ export function promptBox({ label, hint, examples = [], change }) {
     }
     const said = givenFor(mention);
     const search = combobox({
-      label: "Someone else", placeholder: "Search all entities", search: searchEntities, pick: (entity) => choose(mention, entity),
+      label: "Another entity", placeholder: "Search all entities", search: searchEntities, pick: (entity) => choose(mention, entity),
     });
-    const list = h("div", { class: "candidates", role: "group", "aria-label": `Who is “${mention.text}”?` },
+    const list = h("div", { class: "candidates", role: "group", "aria-label": `What is meant by “${mention.text}”?` },
       mention.candidates.map((candidate, k) => h("div", { class: "candidate", vars: { p: candidate.p } },
         h("button", {
           type: "button", class: "pick", "data-stop": true, tabindex: k ? "-1" : "0",
@@ -148,7 +151,7 @@ export function promptBox({ label, hint, examples = [], change }) {
         h("button", { type: "button", class: "quiet", "aria-label": `About ${candidate.label}`, onclick: () => openCard(candidate.id) }, "ⓘ"))));
     arrows(list, () => [...list.querySelectorAll("[data-stop]")]);
     fill(choices,
-      h("p", { class: "title" }, "Who is ", h("q", {}, mention.text), "?"), list, search.element,
+      h("p", { class: "title" }, "What is meant by ", h("q", {}, mention.text), "?"), list, search.element,
       h("div", { class: "buttons" },
         said && h("button", { type: "button", class: "small", onclick: () => choose(mention, null) }, "Let the model decide"),
         h("button", { type: "button", class: "small", onclick: () => close(mention) }, "Close")));
@@ -166,15 +169,15 @@ export function promptBox({ label, hint, examples = [], change }) {
   });
   arrows(echo, () => [...echo.querySelectorAll("[data-stop]")], { horizontal: true });
 
-  function set(text, spans = []) {
+  function set(text, spans = [], step = false) {
     soon.cancel();
     area.value = text;
     given = spans;
     open = null;
-    return link();
+    return link(step);
   }
 
-  return { element, area, value, set, again: link };
+  return { element, area, value, set, again: () => link() };
 }
 
 /** "0:2=Q76" as a deep link has it, and back. */

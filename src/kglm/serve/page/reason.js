@@ -4,9 +4,10 @@ import { h, name, percent } from "/page/dom.js";
 
 export const REFLEXIVE = "@@REFLEXIVE@@";
 export const TYPES = {
-  related: "a fact of someone mentioned",
-  again: "someone mentioned, again",
-  new: "someone new",
+  given: "named in your text",
+  related: "a fact of an entity mentioned",
+  again: "an entity mentioned, again",
+  new: "a new entity",
   continue: "more of a name",
   none: "no entity: a plain word",
 };

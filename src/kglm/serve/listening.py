@@ -1,0 +1,26 @@
+"""Where a server listens: known before anything that takes seconds is loaded."""
+
+from __future__ import annotations
+
+import socket
+
+from kglm.errors import ConfigError
+from kglm.serve.settings import ServeConfig
+
+
+def listen(config: ServeConfig) -> socket.socket:
+    """The socket; whether the address is free is known at once."""
+    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+    try:
+        return socket.create_server((config.host, config.port), family=family, backlog=1024)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot listen on {config.host}, port {config.port} ({error.strerror or error})",
+            remedy="give another --host or --port; 0 takes a free port",
+        ) from error
+
+
+def address(config: ServeConfig, listening: socket.socket) -> str:
+    """Where a browser finds it."""
+    host = f"[{config.host}]" if ":" in config.host else config.host
+    return f"http://{host}:{listening.getsockname()[1]}/"

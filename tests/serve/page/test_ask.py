@@ -1,0 +1,144 @@
+"""A prompt, what comes next and why, and the local graph."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from urllib.parse import parse_qs
+
+import pytest
+
+from browsing import BORN, Open, at, complete, open_word, query, words
+from serving import PROMPT, Client
+
+
+def test_words_come_while_one_types_with_their_reasons(visit: Open) -> None:
+    page = visit("#/complete?text=Michelle+Obama")
+    page.get_by_label("A text to go on with").fill("Barack Obama was born")
+    page.get_by_label("A text to go on with").press_sequentially(" on")
+    page.wait_for_url(re.compile(r"born\+on"))
+    assert "August" in words(page)
+    assert page.locator(".gloss").inner_text().split("\n") == ["Barack Obama", "Q76 100 %"]
+    other = page.locator("button.bar[aria-expanded=false]").first.get_attribute("data-word")
+    open_word(page, other)
+    assert page.locator("button.bar[aria-expanded=true]").get_attribute("data-word") == other
+    open_word(page, "August")
+    assert page.locator(".why:not([hidden]) .reason").first.inner_text().startswith(f"{BORN}, copied")
+    assert page.get_by_text("The rest:").is_visible()
+
+
+def test_the_path_of_the_opened_word_is_lit(visit: Open, server: Client) -> None:
+    page = visit(complete())
+    words(page)
+    open_word(page, "August")
+    assert page.locator("svg .fact.lit").count() == 1
+    assert BORN in str(page.locator("svg .fact.lit").get_attribute("aria-label"))
+    assert page.locator("svg .parent.lit text").first.text_content() == "Barack Obama"
+    assert page.locator("svg .said text").first.text_content() == "August"
+    plain = next(
+        word["word"]
+        for word in server.post("/api/complete", {"text": PROMPT, "top": 10}).json["next"]
+        if word["reasons"][0]["type"] == "none" and word["reasons"][0]["p"] > 0.99 * word["p"]
+    )
+    open_word(page, plain)
+    assert page.locator("svg .fact.lit").count() == 0
+    assert page.locator("svg .route.t-none").count() == 1
+
+
+def test_who_is_meant_is_said_and_stays_said(visit: Open) -> None:
+    page = visit(complete("Obama is married to"))
+    words(page)
+    page.locator(".gloss").click()
+    page.get_by_label("Another entity", exact=True).press_sequentially("michelle")
+    page.get_by_role("option", name="Michelle Obama").click()
+    page.wait_for_selector(".gloss.said")
+    assert query(page)["entity"] == ["0:1=Q13133"]
+    page.wait_for_selector("svg .parent[aria-label^='Michelle Obama']")
+    page.go_back()
+    page.wait_for_url(re.compile("^(?!.*entity)"))
+    page.wait_for_selector(".gloss:not(.said)")
+    page.go_forward()
+    page.wait_for_selector("svg .parent[aria-label^='Michelle Obama']")
+    page.reload()
+    page.wait_for_selector("svg .parent[aria-label^='Michelle Obama']")
+    assert page.locator(".gloss.said .who").inner_text() == "Michelle Obama ✓"
+    page.get_by_label("A text to go on with").press_sequentially(" the")
+    page.wait_for_url(re.compile(r"\+the&"))
+    assert query(page)["entity"] == ["0:1=Q13133"]
+    page.get_by_label("A text to go on with").fill("The Obama is married to")
+    page.wait_for_url(re.compile("^(?!.*entity)"))
+
+
+def test_a_word_is_added_and_an_example_taken(visit: Open, server: Client) -> None:
+    page = visit(complete())
+    words(page)
+    open_word(page, "August")
+    page.get_by_role("button", name="Add “August” to the text").click()
+    page.wait_for_url(re.compile(r"on\+August$"))
+    page.go_back()
+    page.wait_for_url(re.compile(r"born\+on$"))
+    assert page.get_by_label("A text to go on with").input_value() == PROMPT
+    page.go_forward()
+    page.wait_for_url(re.compile(r"on\+August$"))
+    example = server.get("/api/health").json["examples"][0]
+    page.get_by_role("group", name="Examples").get_by_text(example).click()
+    page.wait_for_url(lambda url: parse_qs(url.partition("?")[2])["text"] == [example])
+    page.go_back()
+    page.wait_for_url(re.compile(r"on\+August$"))
+
+
+def test_the_last_thing_asked_is_what_is_shown(visit: Open) -> None:
+    page = visit(complete())
+    words(page)
+    slow: list[Any] = []
+    page.route(
+        "**/api/complete",
+        lambda route: slow.append(route) if "Michelle" in route.request.post_data else route.continue_(),
+    )
+    area = page.get_by_label("A text to go on with")
+    steps = page.evaluate("history.length")
+    area.fill("Michelle Obama is married to")
+    page.wait_for_url(re.compile("Michelle"))
+    area.fill("Barack Obama is married to")
+    page.wait_for_url(re.compile("Barack"))
+    page.wait_for_selector(".split:not([aria-busy])")
+    assert len(slow) == 1
+    assert page.evaluate("history.length") == steps, "what is typed is no step to go back to"
+    assert page.locator("svg .parent").first.get_attribute("aria-label").startswith("Barack Obama")
+
+
+def test_a_bar_is_as_long_as_its_word_is_probable(visit: Open) -> None:
+    page = visit("#/complete?text=it+was+the")
+    page.emulate_media(reduced_motion="reduce")
+    words(page)
+    assert "No entity of the graph is mentioned yet" in page.locator(".picture").inner_text()
+    assert page.get_by_text("Choose a fact to change it").is_hidden() and page.locator("svg.graph").count() == 0
+    for text in ("it was the", PROMPT):
+        at(page, complete(text))
+        page.wait_for_selector(".picture > .muted" if text != PROMPT else "svg.graph")
+        bar = page.locator("button.bar").first
+        end = bar.evaluate("e => e.querySelector('.fill').lastChild.getBoundingClientRect().right")
+        track = bar.locator(".track").bounding_box()
+        percent = float(words(page)[bar.locator(".word").inner_text()].rstrip(" %"))
+        assert 100 * (end - track["x"]) / track["width"] == pytest.approx(percent, abs=1)
+    assert page.get_by_text("Choose a fact to change it").is_visible()
+
+
+def test_less_probable_facts_unfold_and_fold(visit: Open, server: Client) -> None:
+    page = visit()
+    graph = server.post("/api/graph", {"text": PROMPT}).json
+    born, *others = sorted(graph["edges"], key=lambda edge: -edge["p"])
+    many = [born | {"p": 0.9}, *(edge | {"p": 1e-6} for edge in others * 4)]
+    page.route("**/api/graph", lambda route: route.fulfill(json=graph | {"edges": many}))
+    at(page, complete(f"{PROMPT} the"))
+    fold = page.locator("svg .fold")
+    fold.wait_for()
+    few = page.locator("svg .fact").count()
+    assert re.fullmatch(r"\+ \d+ less probable", fold.text_content())
+    fold.click()
+    assert page.locator("svg .fact").count() == len(many) > few
+    assert fold.text_content() == page.locator(":focus text").text_content() == "Show fewer"
+    page.set_viewport_size({"width": 1280, "height": 500})
+    page.wait_for_selector("[aria-labelledby=graph-title][tabindex='0']")
+    page.keyboard.press("Enter")
+    assert page.locator("svg .fact").count() == few
