@@ -174,6 +174,9 @@ def type_probability(toy: Toy, h_x: Tensor, said: Said, step: Step) -> float:
         found = [named(toy, relation, sentence(said.written)) for relation in range(0, toy.graph.relation_count, 2)]
         for place, most in enumerate(map(max, zip(*found, strict=True))):
             logits = logits + most * (latent.type_cue_3C[place] + h_x @ latent.type_cue_H3C[:, place])
+        share = [round((m + a) / 2, 9) for m, _, a in found]
+        chosen = share.index(max(share))
+        logits = logits + share[chosen] * (relation_vector(toy, 2 * chosen) @ latent.type_cue_DC)
     if toy.model.config.latent.type_features:
         goes_on = ends = False
         if inside:

@@ -167,8 +167,9 @@ class TestLegality:
     def types(self, toy: Toy, steps: list[Step]) -> torch.Tensor:
         chunk = toy.builder.build([whole(toy.encoder.encode(annotated(toy, steps)))])
         h = torch.randn(len(steps), 4, dtype=torch.float64)
+        tables = toy.model.latent.tables(toy.model.encoder.embedding.weight)
         return toy.model.latent.type_log_probs(
-            h, chunk.feature_BT[0], chunk.named_BT2[0], chunk.related_BT[0], chunk.continue_BT[0]
+            h, chunk.feature_BT[0], chunk.named, chunk.related_BT[0], chunk.continue_BT[0], tables
         ).exp()  # fmt: skip
 
     def test_illegal_types_have_probability_exactly_zero(self, tmp_path: Path) -> None:

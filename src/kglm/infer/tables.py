@@ -118,8 +118,8 @@ class LatentTables:
         self._feature_FC = array(features_FC) * self._scale
         self._place_TQ = array(latent.parent_bias(h_x_TH)) * self._scale
         self._relation_TR = array(h_r_TD @ tables.relation_RD.T) * self._scale
-        named_T2 = None if cues is None else torch.from_numpy(cues.relation_TN2.max(1)).to(h_x_TH.device)
-        self._type_TC = array(latent.type_scores(h_x_TH, named_T2)) * self._scale
+        named = None if cues is None else cues.named(h_x_TH.device)
+        self._type_TC = array(latent.type_scores(h_x_TH, named, tables)) * self._scale
         self._cues = cues if config.cues else None
         if self._cues is not None:
             m_TN, a_TN = np.moveaxis(self._cues.relation_TN2, -1, 0)

@@ -22,7 +22,7 @@ from kglm.kg.arrays import run_starts
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.literals import is_literal
 from kglm.model.aliases import AliasTable
-from kglm.model.cues import Cues, TextCues
+from kglm.model.cues import Cues, Named, TextCues
 from kglm.text.document import END, START, Document, Mention
 from kglm.text.vocabulary import Vocabulary
 
@@ -87,8 +87,8 @@ class EncodedDocument:
     """Its place in `entities`, or -1."""
     feature_T: npt.NDArray[np.int8]
     """The mention state before t, as a number: see `type_feature`."""
-    named_T2: Floats
-    """How far the words before t name a relation, whichever: by all words, and by the last. See `cues`."""
+    named: Named
+    """How far the words before t name a relation."""
     related_T: Bools
     """Whether `related` is legal at t: some candidate parent has an edge."""
     continue_T: Bools
@@ -123,7 +123,7 @@ class EncodedDocument:
             node_T=nobody_T,
             column_T=nobody_T.copy(),
             feature_T=np.zeros(length, np.int8),
-            named_T2=np.zeros((length, 2)),
+            named=Named(np.zeros((length, 3)), np.zeros(length, np.int64)),
             related_T=unlike_T,
             continue_T=unlike_T.copy(),
             slots_T={},
@@ -216,7 +216,7 @@ class AnnotationEncoder:
         boundary_T = boundaries(document.tokens)
         cue_TN2 = None if self.cues is None else self.cues.relations(document.tokens)
         if cue_TN2 is not None:
-            result.named_T2 = cue_TN2.max(1)
+            result.named = Named.of(cue_TN2)
         columns = {node: column for column, node in enumerate(given)}
         last = [-1 for _ in given]
         for mention, node in mentions:

@@ -24,7 +24,7 @@ from kglm.kg.arrays import run_starts
 from kglm.kg.graph import KnowledgeGraph
 from kglm.model.aliases import AliasTable
 from kglm.model.annotation import EncodedDocument, Ints, Start, Type, frequency_bucket
-from kglm.model.cues import Cues, window
+from kglm.model.cues import Cues, Named, window
 from kglm.model.encoder import Share
 from kglm.model.parents import places
 from kglm.text.vocabulary import PADDING_INDEX
@@ -59,8 +59,10 @@ class Chunk:
     """Entities of the document whose mentions lie before the chunk, but for its last word, which is the first input."""
     type_BT: Tensor
     feature_BT: Tensor
-    named_BT2: Tensor
-    """How far the words before name a relation: by all, and by the last."""
+    named_BT3: Tensor
+    """How far the words before name a relation,"""
+    named_relation_BT: Tensor
+    """and which one (not its index): see `cues`."""
     related_BT: Tensor
     continue_BT: Tensor
     column_BT: Tensor
@@ -131,6 +133,11 @@ class Chunk:
         return int(self.real_BT.sum())
 
     @property
+    def named(self) -> Named:
+        """How far the words before name a relation, at flat positions."""
+        return Named(self.named_BT3.flatten(0, 1), self.named_relation_BT.flatten())
+
+    @property
     def mention_BT(self) -> Tensor:
         """Whether the target is a word of a mention."""
         return self.type_BT != int(Type.NONE)
@@ -169,9 +176,10 @@ class ChunkBuilder:
         """
         rows, width = len(pieces), max((piece.end - piece.start for piece in pieces), default=1) or 1
         fills = {"words": PADDING_INDEX, "targets": PADDING_INDEX, "type": 0, "feature": 0, "column": -1, "current": -1}
+        fills["relation"] = 0
         grid = {name: np.full((rows, width), fill, np.int64) for name, fill in fills.items()}
         real, related, continues, spoke = (np.zeros((rows, width), np.bool_) for _ in range(4))
-        named = np.zeros((rows, width, 2))
+        named = np.zeros((rows, width, 3))
         mentions, starts = _Mentions(self._aliases), _Starts(self)
         for row, (document, start, end) in enumerate(pieces):
             if document is None:
@@ -184,7 +192,8 @@ class ChunkBuilder:
             grid["column"][row, here] = document.column_T[start:end]
             grid["current"][row, here] = document.current_T[start:end]
             spoke[row, here] = document.spoke_T[start:end]
-            named[row, here] = document.named_T2[start:end]
+            named[row, here] = document.named.value_F3[start:end]
+            grid["relation"][row, here] = document.named.relation_F[start:end]
             real[row, here] = True
             related[row, here] = document.related_T[start:end]
             continues[row, here] = document.continue_T[start:end]
@@ -201,7 +210,8 @@ class ChunkBuilder:
             known_B=torch.tensor([_known(piece) for piece in pieces]),
             type_BT=torch.from_numpy(grid["type"]),
             feature_BT=torch.from_numpy(grid["feature"]),
-            named_BT2=torch.from_numpy(named),
+            named_BT3=torch.from_numpy(named),
+            named_relation_BT=torch.from_numpy(grid["relation"]),
             related_BT=torch.from_numpy(related),
             continue_BT=torch.from_numpy(continues),
             column_BT=torch.from_numpy(grid["column"]),

@@ -15,7 +15,8 @@ date with a day: after "born on" it is due, and not a year alone. How much all t
 [α β ζ α' β' ζ' γ δ] = w + U h_x, all learned.
 
 Words that name a relation also announce that a mention is due: the type's scores gain [m, [m = 1], a] (w' + U' h_x)
-with the largest m and a of any relation.
+with the largest m and a of any relation, and s v_r W' for the relation r whose s = (m + a) / 2 is the largest: after
+"married to" comes a name, after "capital of" more often "the".
 
 Legend: N relations (not indices: a relation and its reverse share their names), P names, T targets, Y nodes.
 """
@@ -27,9 +28,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from kglm.kg.dates import DAY
 from kglm.kg.graph import KnowledgeGraph
@@ -46,6 +49,8 @@ SMALL = 0.3
 """What a function word counts against others: "in" tells "born in" from "born on", but names nothing."""
 SLACK = 1e-9
 """Sums of the same shares in another order differ by less."""
+DIGITS = 9
+"""What differs by less in s is equal."""
 BLOCK = 256
 """Targets at once: bounds the memory."""
 FULL = 1 - SLACK
@@ -65,6 +70,21 @@ class _Ending:
     longer: dict[str, _Ending] = field(default_factory=dict)
     covered: dict[int, float] = field(default_factory=dict)
     """a of the relations that have a name with this ending."""
+
+
+class Named(NamedTuple):
+    """How far the words before targets (of any shape, here F) name a relation, whichever."""
+
+    value_F3: Any
+    """The largest m, the largest a, the largest s."""
+    relation_F: Any
+    """Whose s is the largest; the first of equals, 0 where all are 0."""
+
+    @classmethod
+    def of(cls, cue_TN2: Floats) -> Named:
+        """At consecutive targets."""
+        s_TN = cue_TN2.mean(-1).round(DIGITS)
+        return cls(np.column_stack([cue_TN2.max(1), s_TN.max(1)]), s_TN.argmax(1))
 
 
 class Cues:
@@ -198,6 +218,10 @@ class TextCues:
         for row, words in enumerate(windows):
             for word in words:
                 self._where.setdefault(word, np.zeros(count, np.bool_))[row] = True
+
+    def named(self, device: torch.device) -> Named:
+        """Which relation is named most."""
+        return Named(*(torch.from_numpy(part).to(device) for part in Named.of(self.relation_TN2)))
 
     def days(self, node_Y: Sequence[int]) -> Floats:
         """Which nodes are dates with a day."""

@@ -33,7 +33,7 @@ from torch import Tensor, nn
 
 from kglm.model.annotation import FEATURES, Type
 from kglm.model.chunk import Chunk
-from kglm.model.cues import FULL, OF_RELATIONS, START_WEIGHTS
+from kglm.model.cues import FULL, OF_RELATIONS, START_WEIGHTS, Named
 from kglm.model.entities import EntityTable
 from kglm.model.logsums import masked_logsumexp, plus, segment_logsumexp
 from kglm.model.options import LatentConfig
@@ -105,6 +105,7 @@ class Latent(nn.Module):
         self.cue_HQ = nn.Parameter(torch.zeros(hidden, len(START_WEIGHTS)), requires_grad=config.cues and relates)
         announces = config.type_cues and relates
         self.type_cue_3C = nn.Parameter(torch.zeros(OF_RELATIONS, len(Type)), requires_grad=announces)
+        self.type_cue_DC = nn.Parameter(torch.zeros(size, len(Type)), requires_grad=announces)
         self.type_cue_H3C = nn.Parameter(torch.zeros(hidden, OF_RELATIONS, len(Type)), requires_grad=announces)
         self.frequency = nn.Parameter(torch.zeros(BUCKETS + 1), requires_grad=config.frequency_bias and renews)
         self.type_feature = nn.Parameter(torch.zeros(FEATURES, len(Type)), requires_grad=config.type_features)
@@ -162,19 +163,28 @@ class Latent(nn.Module):
         """v_e of nodes, of any shape."""
         return self.vector_XD[self.row_N[node]]
 
-    def type_scores(self, h_FH: Tensor, named_F2: Tensor | None) -> Tensor:
-        """W h_x + b, and what it adds that the words before name a relation, by all of them and by the last."""
+    def type_scores(self, h_FH: Tensor, named: Named | None, tables: Tables) -> Tensor:
+        """W h_x + b, and what it adds that the words before name a relation."""
         logits: Tensor = self.type_head(h_FH)
-        if not self.config.type_cues or named_F2 is None:
+        if not self.config.type_cues or named is None:
             return logits
+        value_F3: Tensor = named.value_F3.to(h_FH.dtype)
         weight_F3C: Tensor = self.type_cue_3C + torch.tensordot(h_FH, self.type_cue_H3C, 1)
-        return logits + (cue_features(named_F2.to(h_FH.dtype))[..., None] * weight_F3C).sum(1)
+        of_relation_FC = (tables.relation_RD @ self.type_cue_DC)[2 * named.relation_F]
+        cue_F3 = cue_features(value_F3[:, :2])
+        return logits + (cue_F3[..., None] * weight_F3C).sum(1) + value_F3[:, 2:] * of_relation_FC
 
     def type_log_probs(
-        self, h_FH: Tensor, feature_F: Tensor, named_F2: Tensor, related_F: Tensor, continue_F: Tensor
+        self,
+        h_FH: Tensor,
+        feature_F: Tensor,
+        named: Named,
+        related_F: Tensor,
+        continue_F: Tensor,
+        tables: Tables,
     ) -> Tensor:
         """log p(type) at flat positions; an illegal type has exactly -inf."""
-        logits = self.type_scores(h_FH, named_F2)
+        logits = self.type_scores(h_FH, named, tables)
         if self.config.type_features:
             logits = logits + self.type_feature[feature_F]
         illegal = torch.zeros_like(logits, dtype=torch.bool)
@@ -307,9 +317,10 @@ class Latent(nn.Module):
         type_FC = self.type_log_probs(
             h_x_FH,
             chunk.feature_BT.flatten(),
-            chunk.named_BT2.flatten(0, 1),
+            chunk.named,
             chunk.related_BT.flatten(),
             chunk.continue_BT.flatten(),
+            tables,
         )
         type_F = type_FC.gather(1, chunk.type_BT.flatten()[:, None])[:, 0]
         at_M = chunk.start_position_M

@@ -53,7 +53,7 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
             raise DataError(f"is not a whole file of tensors ({error})", place=path) from error
 
 
-YOUNGER = ("latent.type_cue_3C", "latent.type_cue_H3C")
+YOUNGER = ("latent.type_cue_3C", "latent.type_cue_H3C", "latent.type_cue_DC")
 """Parameters that runs of version 0.1 may lack. They begin at zero, which is to do without them."""
 
 
