@@ -64,7 +64,7 @@ class QuickstartConfig:
 
     entities: int | None = None
     """Only the first so many are written or asked about."""
-    texts: int = 16
+    texts: int = 14
     """About each entity that is written about, on average: more about those of whom there is more to say."""
     notes: float = 0.96
     """The share of them that are short."""

@@ -20,7 +20,7 @@ EDIT = "Barack Obama date of birth 21 March 2013"
 
 def quickstart(
     to: Annotated[Path, typer.Option("--to", metavar="FOLDER", help="Where everything goes.")] = bundled.QUICKSTART,
-    texts: Annotated[int, typer.Option("--texts", min=1, help="How many texts about each entity to train on.")] = 16,
+    texts: Annotated[int, typer.Option("--texts", min=1, help="How many texts about each entity to train on.")] = 14,
     entities: Annotated[
         int | None, typer.Option("--entities", min=1, help="Write about the first so many only, for a quick look.")
     ] = None,
