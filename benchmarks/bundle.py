@@ -1,6 +1,7 @@
 """The model that comes with the package: what a quickstart leaves, without what only training needs.
 
-kglm quickstart --config bundled --texts 16 --epochs 4 --to FOLDER && python benchmarks/bundle.py FOLDER --to src/kglm/bundled/run
+kglm quickstart --config bundled --texts 16 --epochs 4 --to FOLDER
+python benchmarks/bundle.py FOLDER --to src/kglm/bundled/run
 """
 
 from __future__ import annotations
