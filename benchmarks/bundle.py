@@ -1,6 +1,6 @@
 """The model that comes with the package: what a quickstart leaves, without what only training needs.
 
-kglm quickstart --config bundled --texts 16 --epochs 4 --to FOLDER
+kglm quickstart --to FOLDER
 python benchmarks/bundle.py FOLDER --to src/kglm/bundled/run
 """
 
