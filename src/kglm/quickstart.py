@@ -14,7 +14,6 @@ import random
 import subprocess
 import sys
 import threading
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -26,7 +25,7 @@ from typing import Any, NamedTuple
 from kglm import bundled
 from kglm.annotate.annotator import AnnotateConfig
 from kglm.annotate.composer import WritingConfig
-from kglm.annotate.hold_out import Kept, hold_out, hold_out_others
+from kglm.annotate.hold_out import Kept, hold_out, hold_out_others, is_strange, words_said
 from kglm.annotate.pipeline import Recipe, annotate
 from kglm.annotate.wordings import read_wordings
 from kglm.annotate.writing import Writer
@@ -39,7 +38,6 @@ from kglm.kg.transe import EmbedReport, TransEConfig, embed_graph
 from kglm.kg.vectors import vectors_directory
 from kglm.parallel import available_cores, ordered_map
 from kglm.progress import progress
-from kglm.text.tokenizer import tokenizer
 from kglm.train.settings import load_config
 from kglm.train.start import train
 
@@ -47,8 +45,6 @@ ASKED = ("P36", "P19", "P569", "P26", "P131", "P50")
 """The relations of the paper's questions: capital, place and date of birth, spouse, state of a city, author."""
 ALWAYS_HELD = ("Q76",)
 """Barack Obama is asked about, so nothing is said of him."""
-SEEN = 3
-"""A question is understood by those who have read each of its words so often."""
 CHECKED = 20
 """Articles about further entities that are held out, by which training is judged as it goes on."""
 PLAIN = ("train.schedule=constant", "train.learning_rate=0.01")
@@ -129,12 +125,10 @@ class Quickstart:
             return
         writers = _writers(str(self.kg.absolute()), self.config)
         whole, kept = writers.whole, writers.kept
-        known: Counter[str] = Counter()
         jobs = (_Job(str(self.kg.absolute()), self.config, nodes) for nodes in _batches(kept.written, TOGETHER))
         with atomic_file(self.texts) as stream, progress("writing", len(kept.written), "entities") as advance:
-            for lines, words in ordered_map(_written, jobs, workers=available_cores(), loads=("spacy.lang.en",)):
+            for lines in ordered_map(_written, jobs, workers=available_cores(), loads=("spacy.lang.en",)):
                 stream.write(lines)
-                known.update(words)
                 advance(min(TOGETHER, len(kept.written)))
         drawn = random.Random(self.config.seed).sample(kept.held, len(kept.held))
         checked = max(1, min(CHECKED, len(drawn) // 3))
@@ -142,10 +136,10 @@ class Quickstart:
             with atomic_file(path) as stream:
                 for node in nodes[: self.config.scored]:
                     stream.write(_line(whole.record(node, wordings="held")))
-        asked = questions(whole, kept)
+        asked, said = questions(whole, kept), words_said(whole.wordings, whole.graph)
         for path, strange in ((self.questions, False), (self.strange_questions, True)):
             with atomic_file(path) as stream:
-                stream.write(b"".join(_line(row) for row in asked if is_strange(row, known) == strange))
+                stream.write(b"".join(_line(row) for row in asked if is_strange(row, said) == strange))
 
     def annotate(self) -> None:
         """The texts as linked documents, by the pipeline that annotates any others."""
@@ -202,17 +196,15 @@ class _Job(NamedTuple):
     nodes: tuple[int, ...]
 
 
-def _written(job: _Job) -> tuple[bytes, Counter[str]]:
-    """Texts, a line each, and their words."""
+def _written(job: _Job) -> bytes:
+    """Texts, a line each."""
     writers = _writers(job.kg, job.config)
-    lines, words = [], Counter[str]()
+    lines = []
     for node in job.nodes:
         share = writers.silent.relations(node) / writers.usual
         for number in range(max(1, round(job.config.texts * share))):
-            record = writers.silent.record(node, number)
-            words.update(tokenizer().words(record["text"]))
-            lines.append(_line(record))
-    return b"".join(lines), words
+            lines.append(_line(writers.silent.record(node, number)))
+    return b"".join(lines)
 
 
 class _Writers(NamedTuple):
@@ -251,12 +243,6 @@ def questions(writer: Writer, kept: Kept) -> list[dict[str, Any]]:
     """
     rows = writer.prompts(kept.asked(ASKED), each=3, alone=True)
     return [row for row in rows if not (is_literal(row["tail_id"]) and row["expected_tail"].isdigit())]
-
-
-def is_strange(row: dict[str, Any], known: Counter[str]) -> bool:
-    """Whether a question has words that the texts hardly have: who read only these can but guess what they mean."""
-    start, end = row["entity_indices"]
-    return any(known[word] < SEEN for word in (*row["prefix"][:start], *row["prefix"][end:]))
 
 
 @contextmanager

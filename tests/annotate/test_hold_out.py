@@ -8,7 +8,7 @@ import pytest
 
 from kglm import bundled
 from kglm.annotate.composer import WritingConfig
-from kglm.annotate.hold_out import HUB, hold_out, hold_out_others
+from kglm.annotate.hold_out import HUB, hold_out, hold_out_others, is_strange, words_said
 from kglm.annotate.wordings import read_wordings
 from kglm.annotate.writing import Writer
 from kglm.kg.graph import KnowledgeGraph
@@ -18,7 +18,8 @@ from kglm.kg.imports import import_graph
 @pytest.fixture(scope="module")
 def graph(tmp_path_factory: pytest.TempPathFactory) -> KnowledgeGraph:
     kg: Path = tmp_path_factory.mktemp("world") / "world.kg"
-    import_graph([bundled.FACTS], kg, entities=[bundled.ENTITIES], relations=[bundled.RELATIONS], workers=1)
+    names = [bundled.ENTITIES, bundled.RELATION_NAMES]
+    import_graph([bundled.FACTS], kg, entities=names, relations=[bundled.RELATIONS], workers=1)
     return KnowledgeGraph.open(kg)
 
 
@@ -57,3 +58,24 @@ def test_other_wordings_are_held_out_by_another_seed() -> None:
         assert sum(w.held and w.asks for w in now) >= sum(w.held and w.asks for w in said), relation
         held = {wording.text for wording in now if wording.held}
         assert not held & {wording.text for wording in now if not wording.held}
+
+
+@pytest.mark.parametrize(
+    ("words", "relation", "strange"),
+    [
+        ("{} was born in", "P19", False),
+        ("The town of {} 's birth is", "P19", False),
+        ("The town of {} 's birth is", "P26", True),  # no text says it of spouses
+        ("{} is a book that was written by", "P50", False),  # a kind is said, too
+        ("{} is located in", "P131", False),  # no text says so, but the relation is called so
+        ("{} falls within", "P131", True),
+        ("{} hails from", "P36", True),
+    ],
+)
+def test_a_question_is_strange_if_nothing_else_says_its_words_of_the_relation(
+    graph: KnowledgeGraph, words: str, relation: str, strange: bool
+) -> None:
+    prefix = words.format("Hails").split()  # words of the name do not count
+    at = prefix.index("Hails")
+    row = {"prefix": prefix, "entity_indices": [at, at + 1], "relation_id": relation}
+    assert is_strange(row, words_said(read_wordings(), graph)) == strange

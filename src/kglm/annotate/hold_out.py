@@ -2,7 +2,8 @@
 
 Nothing is said of an entity that is kept: none of its facts, whichever way they are stored, so that it is never
 mentioned (others may share its name: "Barack Obama Sr."). It is asked about afterwards, in wordings that are held out
-as well.
+as well. Who has read the rest, and knows what relations are called, has met the words of most such wordings said of the
+same relation; an idiom that is met nowhere else ("first saw the light of day") can only be guessed at.
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from kglm.annotate.wordings import Wording, Wordings
+from kglm.annotate.english import verb
+from kglm.annotate.wordings import Slot, Wording, Wordings
 from kglm.kg.graph import KnowledgeGraph
+from kglm.text.function_words import is_content
+from kglm.text.tokenizer import tokenizer
 
 HUB = 40
 """Whoever has more facts is not kept: too many others could not be written about."""
@@ -70,6 +74,38 @@ def _redrawn(wordings: Sequence[Wording], rng: random.Random) -> tuple[Wording, 
         for wording in rng.sample(group, sum(wording.held for wording in group))
     }
     return tuple(replace(wording, held=wording.text in held) for wording in wordings)
+
+
+def words_said(wordings: Wordings, graph: KnowledgeGraph) -> dict[str, frozenset[str]]:
+    """By relation, the words of its names, and of wordings to train on that say it."""
+    found = {relation: _words(*graph.relation_names(relation)) for relation in wordings.sentences}
+    kinds = [kind for names in wordings.kinds.values() for kind in names]
+    for wording in wordings.all():
+        if not wording.held:
+            words = _words(*(text for piece in wording.pieces for text in _texts(piece, kinds)))
+            for relation in wording.relations:
+                found[relation] = found.get(relation, frozenset()) | words
+    return found
+
+
+def is_strange(row: dict[str, Any], said: dict[str, frozenset[str]]) -> bool:
+    """Whether a question has a word, of those that say something, that is nowhere said of its relation."""
+    start, end = row["entity_indices"]
+    words = {word.casefold() for word in (*row["prefix"][:start], *row["prefix"][end:]) if is_content(word)}
+    return not words <= said.get(row["relation_id"], frozenset())
+
+
+def _words(*texts: str) -> frozenset[str]:
+    return frozenset(word.casefold() for text in texts for word in tokenizer().words(text))
+
+
+def _texts(piece: str | Slot, kinds: Sequence[str]) -> Sequence[str]:
+    """What may stand there, but for names."""
+    if isinstance(piece, str):
+        return (piece,)
+    if piece.kind == "verb":
+        return [verb(piece.form, plural=plural, past=past) for plural in (True, False) for past in (True, False)]
+    return kinds if piece.kind == "kind" else piece.options
 
 
 def _facts(graph: KnowledgeGraph, node: int) -> list[tuple[str, str, str]]:

@@ -66,7 +66,7 @@ def quickstart(
         to = story.home / "answers.jsonl"
         tables.completion(story.questions, [plain, kglm], mode=modes, rows=to, published=False)
         if story.strange_questions.stat().st_size:
-            say("\nThe same, in wordings with words that the texts have less than three times, if at all:")
+            say("\nThe same, in wordings with a word that nothing else uses for the relation: guesses")
             to = story.home / "strange-answers.jsonl"
             tables.completion(story.strange_questions, [plain, kglm], mode=modes, rows=to, published=False)
     with _step("8  A fact that nobody has told it", f'kglm complete "{PROMPT}" --why'):
