@@ -13,7 +13,7 @@ Legend: N candidates of one mention, F features.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -251,3 +251,19 @@ def readings(
         longer = [(p * each_p, [*spans, (start, end, node)]) for p, spans in ways for node, each_p in candidates[:each]]
         ways = sorted(longer, key=lambda way: -way[0])[:most]
     return ways
+
+
+def gathered(ways: Iterable[tuple[float, Iterable[tuple[int, int, int]]]]) -> list[Linked]:
+    """The mentions (start, end, node) of several ways to link a text, each with the probability of the ways it is in.
+
+    What is missing to 1 is the share of ways in which the words are another mention, or none.
+    """
+    mass: dict[tuple[int, int], dict[int, float]] = {}
+    for p, spans in ways:
+        for start, end, node in spans:
+            nodes = mass.setdefault((start, end), {})
+            nodes[node] = nodes.get(node, 0.0) + p
+    return [
+        Linked(*span, tuple(Candidate(node, p) for node, p in sorted(nodes.items(), key=lambda item: -item[1])))
+        for span, nodes in sorted(mass.items())
+    ]

@@ -17,13 +17,14 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from kglm import bundled
-from kglm.annotate.linker import Linked, Linker, readings
+from kglm.annotate.linker import Linked, Linker, gathered, readings
 from kglm.annotate.names import NameIndex
 from kglm.errors import ConfigError, DataError
 from kglm.infer.generate import GenerateConfig, Spoken, generate
 from kglm.infer.next_word import NextWordConfig, NextWords, Reason, describe, next_words
 from kglm.infer.particle import ParticleConfig
 from kglm.infer.reading import Annotation, Reading, Span, read
+from kglm.infer.running import with_running
 from kglm.infer.sampled import read_sampled
 from kglm.kg.edits import FactEdit, NewEntity
 from kglm.kg.graph import KnowledgeGraph
@@ -222,6 +223,10 @@ class Live:
         if links != "none":
             ways = readings(linked, most=1 if links == "best" else 8)
             annotations = [(p, [Span(*span) for span in spans]) for p, spans in ways]
+            last = max((each.end for each in linked), default=0)
+            annotations = with_running(self.run, self.model, words, annotations)
+            begun = ((p, [span for span in spans if span.start >= last]) for p, spans in annotations)
+            linked = [*linked, *gathered(begun)]
         return read(self.run, self.model, words, annotations), linked
 
     # Answers

@@ -6,18 +6,17 @@ The next word after them is an estimate of p(x_t | x_<t), which comes closer wit
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from kglm.annotate.linker import Candidate, Linked
+from kglm.annotate.linker import Linked, gathered
 from kglm.annotate.names import NameIndex
 from kglm.infer.candidates import named_scene
 from kglm.infer.histories import CONTINUE, FIRST
-from kglm.infer.particle import Filtered, ParticleConfig, particle_filter
-from kglm.infer.reading import Reading, encode, read
+from kglm.infer.particle import ParticleConfig, particle_filter
+from kglm.infer.reading import Reading, Span, encode, read
 from kglm.infer.scene import Parts
-from kglm.infer.tables import Floats
 from kglm.model.kglm import Kglm
 from kglm.text.document import START, Document
 
@@ -39,23 +38,15 @@ def read_sampled(
     weight_K = np.array([share_K[group].sum() for group in groups.values()])
     h_D, state = encode(model, parts.vocabulary.encode(surface))
     reading = Reading(parts, model, surface, state, h_D, histories, weight_K / weight_K.sum())
-    return reading, _linked(found, share_K)
+    return reading, gathered(zip(share_K.tolist(), map(_spans, found.paths()), strict=True))
 
 
-def _linked(found: Filtered, share_K: Floats) -> list[Linked]:
-    """The spans that were drawn, each with its entities; what is missing to 1 is the share of other spans, or none."""
-    mass: dict[tuple[int, int], dict[int, float]] = {}
-    for share, steps in zip(share_K.tolist(), found.paths(), strict=True):
-        spans: list[list[int]] = []
-        for t, (column, node) in enumerate(steps):
-            if column == CONTINUE:
-                spans[-1][1] = t + 1
-            elif column == FIRST:
-                spans.append([t, t + 1, node])
-        for start, end, node in spans:
-            nodes = mass.setdefault((start, end), {})
-            nodes[node] = nodes.get(node, 0.0) + share
-    return [
-        Linked(*span, tuple(Candidate(node, p) for node, p in sorted(nodes.items(), key=lambda item: -item[1])))
-        for span, nodes in sorted(mass.items())
-    ]
+def _spans(steps: Iterable[tuple[int, int]]) -> list[Span]:
+    """The mentions of a path."""
+    spans: list[Span] = []
+    for t, (column, node) in enumerate(steps):
+        if column == CONTINUE:
+            spans[-1] = spans[-1]._replace(end=t + 1)
+        elif column == FIRST:
+            spans.append(Span(t, t + 1, node))
+    return spans
