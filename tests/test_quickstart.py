@@ -50,6 +50,12 @@ def test_the_whole_story(home: Path, command: Command, monkeypatch: pytest.Monke
     assert other.returncode == 2 and "other options" in other.stderr
 
 
+@pytest.mark.parametrize("wrong", [("--config", "no-such"), ("--entities", "4"), ("--seed", "-1")])
+def test_what_cannot_be_is_refused_before_anything_is_made(tmp_path: Path, command: Command, wrong: list[str]) -> None:
+    left = command("quickstart", *wrong, cwd=tmp_path)
+    assert left.returncode == 2 and not list(tmp_path.iterdir())
+
+
 def test_a_training_that_fails_beside_is_told(tmp_path: Path) -> None:
     import sys
 

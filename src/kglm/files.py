@@ -170,7 +170,7 @@ def atomic_file(path: AnyPath) -> Iterator[BinaryIO]:
                     yield raw
                 raw.flush()
                 os.fsync(raw.fileno())
-            os.chmod(temporary, 0o666 & ~_umask())  # noqa: PTH101
+            os.chmod(temporary, 0o666 & ~umask())  # noqa: PTH101
             Path(temporary).replace(path)
             sync_directory(path.parent)
         except BaseException:
@@ -194,7 +194,7 @@ def atomic_directory(path: AnyPath) -> Iterator[Path]:
             for member in temporary.iterdir():
                 with member.open("rb") as written:
                     os.fsync(written.fileno())
-            temporary.chmod(0o777 & ~_umask())
+            temporary.chmod(0o777 & ~umask())
             try:
                 temporary.rename(path)
             except OSError:
@@ -282,7 +282,8 @@ def read_json(path: AnyPath) -> Any:
         raise DataError(f"is not JSON ({error})", place=path) from error
 
 
-def _umask() -> int:
+def umask() -> int:
+    """What this process withholds from others in files that it makes."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

@@ -59,7 +59,7 @@ class QuickstartConfig:
     """How much is done."""
 
     entities: int | None = None
-    """Only the first so many are written or asked about."""
+    """Only the first so many are written or asked about; at least 20, of whom some are kept."""
     texts: int = 14
     """About each entity that is written about, on average: more about those of whom there is more to say."""
     notes: float = 0.96
@@ -80,6 +80,8 @@ class QuickstartConfig:
         for name in ("entities", "texts", "scored", "dim", "epochs"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise ConfigError(f"{name} = {getattr(self, name)}", remedy="give at least 1")
+        if self.entities is not None and self.entities < 20:
+            raise ConfigError(f"entities = {self.entities}", remedy="give at least 20: some are kept to ask about")
         for name in ("notes", "held"):
             if not 0 <= getattr(self, name) < 1:
                 raise ConfigError(f"{name} = {getattr(self, name)}", remedy="give a share below 1")
@@ -102,7 +104,9 @@ class Quickstart:
         return self.home / model
 
     def begin(self) -> None:
-        """Make the folder, or see that it is of the same settings."""
+        """Make the folder, or see that it is of the same settings; what cannot be trained is refused here."""
+        for model in MODELS:
+            load_config(self.config.settings, model, self._overrides(model))
         with writing(self.home):
             self.home.mkdir(parents=True, exist_ok=True)
         path, wanted = self.home / "quickstart.json", asdict(self.config)

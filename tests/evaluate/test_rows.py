@@ -88,7 +88,9 @@ def test_what_cannot_be_compared_is_refused(
     assert message in left.stderr and "odd.json" in left.stderr
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", '{"ppl": "x", "model": "kglm"}', '{"a": 1}'])
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{", '{"ppl": "x", "model": "kglm"}', '{"ppl": 3, "model": "awd-lstm"}', '{"a": 1}']
+)
 def test_what_is_no_result_is_refused(command: Command, tmp_path: Path, text: str) -> None:
     (tmp_path / "x.json").write_text(text)
     left = command("table", "perplexity", str(tmp_path / "x.json"))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from kglm.errors import ConfigError
-from kglm.infer.generate import SILENT, GenerateConfig, Spoken, best_way, generate
+from kglm.infer.generate import SILENT, GenerateConfig, Spoken, best_way, generate, repeated
 from kglm.infer.next_word import Reason, next_words
 from kglm.infer.reading import Reading, Span, read
 from kglm.model.annotation import Type
@@ -28,6 +28,8 @@ def reading(toy: Toy) -> Reading:
 
 
 def said(reading: Reading, **options: object) -> list[Spoken]:
+    """By default, drawn from the model as it is."""
+    options = {"temperature": 1.0, "top_p": 1.0} | options
     return [spoken for spoken, _ in generate(reading, GenerateConfig(**options))]  # type: ignore[arg-type]
 
 
@@ -108,10 +110,28 @@ def test_the_best_way_is_the_best_step() -> None:
     assert best_way(reasons) == reasons[1]
 
 
-@pytest.mark.parametrize("bad", [{"words": -1}, {"temperature": -1}, {"top_p": 0}, {"top_p": 1.1}, {"beam": -1}])
+@pytest.mark.parametrize(
+    "bad", [{"words": -1}, {"temperature": -1}, {"top_p": 0}, {"top_p": 1.1}, {"beam": -1}, {"repeat": -1}]
+)
 def test_bad_options(bad: dict[str, float]) -> None:
     with pytest.raises(ConfigError):
         replace(GenerateConfig(), **bad)
+
+
+@pytest.mark.parametrize("how", [{"beam": 1}, {"beam": 3}, {"temperature": 0}])
+def test_what_is_most_probable_is_not_said_again_and_again(reading: Reading, how: dict[str, float]) -> None:
+    def runs(length: int, **options: float) -> Counter[tuple[str, ...]]:
+        words = [spoken.word for spoken in said(reading, words=30, **options)]
+        return Counter(tuple(words[start : start + length]) for start in range(len(words) - length + 1))
+
+    assert max(runs(3, **how, repeat=0).values()) > 1  # left alone, it does
+    assert max(runs(3, **how, repeat=3).values()) == 1
+
+
+def test_words_that_would_repeat() -> None:
+    text = ["a", "b", "c", "a", "b"]
+    assert repeated(text, 3) == {"c"} and repeated(text, 4) == set() and repeated(text, 2) == {"c"}
+    assert repeated(text, 1) == set("abc") and repeated(text, 0) == repeated([], 2) == set()
 
 
 def test_no_words(reading: Reading) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -262,6 +263,10 @@ class TestTables:
         assert cells["linked", "birthdate", "strict"]["at5"] >= 60
         row = rows[0].to_json()
         assert row["words"][0]["reason"]["relation"] == "P569"
+
+    def test_a_shortlist_that_no_prompt_has_is_no_mode(self, model: Live) -> None:
+        prompts = [replace(prompt, shortlist=()) for prompt in self.prompts(model)]
+        assert {row.mode for row in complete_all("kglm", model.run, prompts)} == {"oracle", "linked"}
 
     def test_an_empty_shortlist_is_a_plain_prompt(self, model: Live) -> None:
         prompt = Prompt(("Barack", "Obama", "was", "born", "on"), 0, 2, "Q76", "x", "birthdate")

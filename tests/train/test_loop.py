@@ -222,6 +222,11 @@ class TestCheckpoints:
         names = set(make_toy(tmp_path).model.state_dict())
         assert not any("vector_XD" in name or "raw" in name for name in names)
 
+    def test_others_may_read_what_was_saved(self, tmp_path: Path) -> None:
+        save_tensors(tmp_path / "x.safetensors", {"a": torch.arange(3)})
+        (tmp_path / "y").touch()
+        assert (tmp_path / "x.safetensors").stat().st_mode == (tmp_path / "y").stat().st_mode
+
     def test_a_damaged_file(self, tmp_path: Path) -> None:
         save_tensors(tmp_path / "x.safetensors", {"a": torch.arange(100)})
         (tmp_path / "x.safetensors").write_bytes((tmp_path / "x.safetensors").read_bytes()[:100])

@@ -22,7 +22,7 @@ def quickstart(
     to: Annotated[Path, typer.Option("--to", metavar="FOLDER", help="Where everything goes.")] = bundled.QUICKSTART,
     texts: Annotated[int, typer.Option("--texts", min=1, help="How many texts about each entity to train on.")] = 14,
     entities: Annotated[
-        int | None, typer.Option("--entities", min=1, help="Write about the first so many only, for a quick look.")
+        int | None, typer.Option("--entities", min=20, help="Write about the first so many only, for a quick look.")
     ] = None,
     epochs: Annotated[int, typer.Option("--epochs", min=1, help="How often they are read.")] = 2,
     config: Annotated[str, typer.Option("--config", help="Sizes of the models, as of train.")] = "quickstart",
@@ -63,18 +63,21 @@ def quickstart(
     asked = f"kglm table completion {story.questions} --run {plain} --run {kglm}"
     modes = ["plain", "oracle", "linked"]
     with _step("7  Questions about entities that were held out, in wordings that were held out", asked):
-        to = story.home / "answers.jsonl"
-        tables.completion(story.questions, [plain, kglm], mode=modes, rows=to, published=False)
+        rows = story.home / "answers.jsonl"
+        tables.completion(story.questions, [plain, kglm], mode=modes, rows=rows, published=False)
         if story.strange_questions.stat().st_size:
             say("\nThe same, in wordings with a word that nothing else uses for the relation: guesses")
-            to = story.home / "strange-answers.jsonl"
-            tables.completion(story.strange_questions, [plain, kglm], mode=modes, rows=to, published=False)
-    with _step("8  A fact that nobody has told it", f'kglm complete "{PROMPT}" --why'):
+            rows = story.home / "strange-answers.jsonl"
+            tables.completion(story.strange_questions, [plain, kglm], mode=modes, rows=rows, published=False)
+    named = "" if to == bundled.QUICKSTART else f"{kglm} "
+    with _step("8  A fact that nobody has told it", f'kglm complete {named}"{PROMPT}" --why'):
         answers.complete([kglm, PROMPT], why=True, top=3)
-    with _step("9  … and after an edit of the graph", f'kglm complete "{PROMPT}" --edit "{EDIT}" --why'):
+    with _step("9  … and after an edit of the graph", f'kglm complete {named}"{PROMPT}" --edit "{EDIT}" --why'):
         answers.complete([kglm, PROMPT], edit=[EDIT], why=True, top=3)
-    say(f"\nDone in {(time.monotonic() - started) / 60:.1f} minutes. Here, kglm complete, generate, link and serve now")
-    say(f"take {kglm} if no run is named. Look at it: kglm serve --allow-edit")
+    say(f"\nDone in {(time.monotonic() - started) / 60:.1f} minutes.")
+    if not named:
+        say(f"Here, kglm complete, generate, link and serve now take {kglm} if no run is named.")
+    say(f"Look at it: kglm serve {named}--allow-edit")
 
 
 @contextmanager

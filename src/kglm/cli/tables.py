@@ -292,7 +292,8 @@ def editing(
 
     if edits < 1:
         raise ConfigError(f"--edits {edits}", remedy="give at least 1")
-    trials = measure_edits(Live.open(run or bundled.default_run()), edits, seed=seed)
+    run = run or bundled.default_run()
+    trials = measure_edits(Live.open(run), edits, seed=seed)
     if len(trials) < edits:
         warn(f"{len(trials)} facts were found that can be edited: with one tail, and names that begin differently")
     if rows is not None:

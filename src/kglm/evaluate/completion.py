@@ -101,7 +101,9 @@ Speak = Callable[[Prompt, Mode], Said]
 
 
 def complete_all(name: str, run: Run, prompts: Sequence[Prompt], modes: Sequence[Mode] = ()) -> list[Row]:
-    """All prompts, in each of the modes that the model has."""
+    """All prompts, in each of the modes; if none are given, in all that the model has and the prompts allow."""
+    if not modes and not any(prompt.shortlist for prompt in prompts):
+        modes = [mode for mode in modes_of(run) if mode != "shortlist"]
     speak = _plain(run) if isinstance(run.model, AwdLstm) else _knowing(Live(run))
     return ask(name, speak, run.graph, prompts, wanted_modes(name, run, modes))
 

@@ -32,7 +32,8 @@ def read_result(path: Path) -> dict[str, Any]:
             found = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise DataError(f"is no JSON object ({error})", place=path, remedy=REMEDY) from error
-    if not isinstance(found.get("ppl"), int | float) or not isinstance(found.get("model"), str):
+    numbers = all(isinstance(found.get(key), int | float) for key in ("ppl", "documents", "tokens"))
+    if not numbers or not isinstance(found.get("model"), str):
         raise DataError("is no result of evaluate", place=path, remedy=REMEDY)
     return found
 
@@ -70,7 +71,7 @@ def perplexity_table(results: Sequence[tuple[Path, dict[str, Any]]]) -> list[dic
         if result.get("vocabulary") not in (None, first.get("vocabulary")):
             raise DataError(f"has other words than {first_path}", place=path, remedy="train both on the same texts")
     labels = Counter(label(result) for _, result in results)
-    plain = next((result["upp"] for _, result in results if result["model"] == "awd-lstm"), None)
+    plain = next((result.get("upp") for _, result in results if result["model"] == "awd-lstm"), None)
     rows = []
     for _, result in results:
         keys = ("ppl", "upp", "ppl_interval", "upp_interval", "upp_mention", "upp_other", "documents", "tokens", "note")

@@ -9,7 +9,7 @@ padding and start.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -35,17 +35,21 @@ class GenerateConfig:
 
     words: int = 40
     """How many words to say; marks of sentence ends are not counted."""
-    temperature: float = 1.0
-    """Below 1, probable words become more so; 0 takes the most probable."""
-    top_p: float = 1.0
+    temperature: float = 0.7
+    """Below 1, probable words become more so; 0 takes the most probable. 1 is the model's own distribution."""
+    top_p: float = 0.9
     """Draw only from the most probable words that together have this share."""
     seed: int = 0
     beam: int = 0
     """Width of a beam, instead of drawing; 1 is greedy."""
+    repeat: int = 8
+    """So many words in a row are not said twice where the most probable is taken: it runs in circles. 0: they are."""
 
     def __post_init__(self) -> None:
         if self.words < 0 or self.beam < 0:
             raise ConfigError(f"{self.words} words by a beam of {self.beam}", remedy="give at least 0")
+        if self.repeat < 0:
+            raise ConfigError(f"repeat = {self.repeat}", remedy="give 0 or more")
         if self.seed < 0:
             raise ConfigError(f"seed = {self.seed}", remedy="give 0 or more")
         if not 0 <= self.temperature < float("inf"):
@@ -82,7 +86,7 @@ def generate(
             return
         pause()
         words = next_words(reading, enumerate_)
-        index = _draw(words, config, rng)
+        index = _draw(words, reading, config, rng)
         if index is None:
             return
         spoken = Spoken(words.words[index], float(words.p_W[index]), _way(words, words.words[index], rng, config))
@@ -100,17 +104,34 @@ def _limit(config: GenerateConfig) -> int:
     return 2 * config.words
 
 
-def _speakable(words: NextWords) -> Floats:
+def _speakable(words: NextWords, silent: Iterable[str] = SILENT) -> Floats:
     p_W = words.p_W.copy()
-    for word in SILENT:
+    for word in silent:
         if (place := words.index(word)) is not None:
             p_W[place] = 0.0
     return p_W
 
 
-def _draw(words: NextWords, config: GenerateConfig, rng: np.random.Generator) -> int | None:
+def _new(words: NextWords, reading: Reading, config: GenerateConfig) -> Floats:
+    """p of the words that may be said where the most probable is taken."""
+    return _speakable(words, (*SILENT, *repeated(reading.surface, config.repeat)))
+
+
+def repeated(said: Sequence[str], length: int) -> set[str]:
+    """The words after which the last `length` words of a text would have been said before."""
+    if not 0 < length <= len(said):
+        return set()
+    last = tuple(said[len(said) - length + 1 :])
+    return {
+        said[start + length - 1]
+        for start in range(len(said) - length + 1)
+        if tuple(said[start : start + length - 1]) == last
+    }
+
+
+def _draw(words: NextWords, reading: Reading, config: GenerateConfig, rng: np.random.Generator) -> int | None:
     """The place of the next word; None when there is none to say."""
-    p_W = _speakable(words)
+    p_W = _speakable(words) if config.temperature else _new(words, reading, config)
     if not p_W.any():
         return None
     if config.temperature == 0:
@@ -175,7 +196,7 @@ def _beam(
             pause()
             words = next_words(each.reading, enumerate_)
             spread.append(words)
-            p_W = _speakable(words)
+            p_W = _new(words, each.reading, config)
             for place in _best(p_W, config.beam).tolist():
                 found.append((each.log_p + math.log(p_W[place]), number, words.words[place], float(p_W[place])))
         if not found:

@@ -18,7 +18,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from kglm.errors import DataError, KglmError, VersionError
-from kglm.files import atomic_directory, read_json, reading, sync_directory, write_json, writing
+from kglm.files import atomic_directory, read_json, reading, sync_directory, umask, write_json, writing
 
 FORMAT = 1
 
@@ -30,6 +30,7 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
         _write(temporary, tensors)
         with temporary.open("rb") as written:
             os.fsync(written.fileno())
+        temporary.chmod(0o666 & ~umask())  # safetensors lets nobody else read it
         temporary.replace(path)
         sync_directory(path.parent)
 
