@@ -22,7 +22,7 @@ from kglm.infer.cache import Cache
 from kglm.infer.marginal import MarginalConfig
 from kglm.train.run import read_for_training
 
-CACHES = [Adaptation(Cache(share, theta)) for share, theta in product((0.1, 0.2, 0.3), (0.3, 1.0, 2.0, 4.0))]
+CACHES = [Adaptation(Cache(share, theta)) for share, theta in product((0.1, 0.2, 0.3, 0.4, 0.5), (0.3, 1.0, 2.0))]
 DYNAMICS = [Adaptation(rate=rate) for rate in (0.3, 1.0, 3.0)]
 
 

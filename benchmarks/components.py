@@ -3,8 +3,9 @@
 python benchmarks/components.py --run awd --run kglm --data lw2-last.jsonl.gz
 
 By the annotated joint likelihood, so that every part has a name. All columns are nats per word of the text, so they add
-up; `unknown` is what the penalty log |U| adds for unknown words that no alias has. `floor` is the UPP of the first run
-if all words inside mentions were free: what a graph could give at most if nothing else changed. Prints Markdown.
+up; `unknown` is what the penalty log |U| adds for unknown words that no alias has. `floor` is the share of a plain
+model's UPP that would be left if all words inside mentions were free: what a graph could give at most if nothing else
+changed. Prints Markdown.
 """
 
 from __future__ import annotations

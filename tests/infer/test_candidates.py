@@ -43,6 +43,14 @@ def test_a_word_that_is_no_surprise_is_no_part_of_a_name(toy: Toy, monkeypatch: 
     assert found(toy, scene(toy)) == {1: {"Q1"}, 4: {"Q2"}, 7: {YEAR}}
 
 
+def test_whom_a_pronoun_may_mean(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody before anyone is named; no date; of those who were named, the last ones and the first."""
+    text = "it is Mario Land in 1989 and It is Game Boy it"
+    assert found(toy, scene(toy, text)) == {2: {"Q1"}, 5: {YEAR}, 7: {"Q1"}, 9: {"Q2"}, 11: {"Q1", "Q2"}}
+    monkeypatch.setattr("kglm.infer.candidates.MEANT", 1)
+    assert found(toy, scene(toy, text + " Mario Land it"))[14] == {"Q1"}
+
+
 def test_how_long_a_mention_looks(toy: Toy) -> None:
     candidates = scene(toy).candidates
     q1, q2, year = (toy.graph.number(id) for id in ("Q1", "Q2", YEAR))

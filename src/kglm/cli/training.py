@@ -24,7 +24,7 @@ def train(
     to: Annotated[Path, typer.Option("--to", metavar="RUN", help="Directory of the run.")],
     config: Annotated[
         str | None,
-        typer.Option("--config", help="A TOML file, or one that is shipped: paper, small, tiny."),
+        typer.Option("--config", help="A TOML file, or one that is shipped: paper, small, quickstart, tiny."),
     ] = None,
     preset: Annotated[
         str | None,

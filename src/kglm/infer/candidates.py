@@ -1,9 +1,10 @@
 """Who may be mentioned where in a text: the entities whose names stand there, as an annotator would find them.
 
-Three kinds: entities one of whose names begins at the place; dates and quantities of these that do; and entities that
-are named in full somewhere in the text, where a word of their name stands alone ("Obama"). A place with many namesakes
-keeps the most probable, those first that have a fact with someone else in the text. Nothing else is excluded by this:
-the particle filter covers what is left out, the beam is a bound without it.
+Four kinds: entities one of whose names begins at the place; dates and quantities of these that do; entities that are
+named in full somewhere in the text, where a word of their name stands alone ("Obama"); and where a pronoun stands, who
+was named last or first. A place with many namesakes keeps the most probable, those first that have a fact with someone
+else in the text. Nothing else is excluded by this: the particle filter covers what is left out, the beam is a bound
+without it.
 
 Legend: T targets, P pairs of place and entity.
 """
@@ -15,6 +16,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kglm.annotate.coreference import PRONOUNS
 from kglm.annotate.names import NameIndex
 from kglm.infer.cache import NO_CACHE, Cache
 from kglm.infer.scene import AllEntities, Parts, Scene
@@ -28,6 +30,8 @@ from kglm.text.document import Document
 
 NAMESAKES = 8
 """Entities of one place that are weighed."""
+MEANT = 3
+"""Entities named last that a pronoun may stand for."""
 SURPRISE = -3.0
 """log p of a plain word above which it is not taken for a part of a name."""
 
@@ -59,6 +63,7 @@ class NamedHere:
         kept = _most_probable(found, linked, latent, namesakes)
         _add_literals(kept, targets, graph, aliases)
         _add_parts(kept, targets, aliases, words)
+        _add_meant(kept, targets, graph)
         self._at = [sorted(nodes) for nodes in kept]
         words.prepare(self._sure())
 
@@ -157,3 +162,19 @@ def _add_parts(kept: Sequence[set[int]], targets: Sequence[str], aliases: AliasT
         if words.plain(0.0)[t] < SURPRISE:
             often = sorted(by_word.get(word, ()), key=lambda node: (-times[node], node))
             kept[t].update(often[:NAMESAKES])
+
+
+def _add_meant(kept: Sequence[set[int]], targets: Sequence[str], graph: KnowledgeGraph) -> None:
+    """Where a pronoun stands, whom it may mean; of namesakes, whoever is named most often in the text."""
+    times = Counter(node for nodes in kept for node in nodes)
+    named: dict[int, None] = {}  # the last one last
+    first: list[int] = []
+    for t, word in enumerate(targets):
+        real = [node for node in kept[t] if not is_literal(graph.id(node))]
+        if real:
+            most = min(real, key=lambda node: (-times[node], node))
+            named.pop(most, None)
+            named[most] = None
+            first = first or [most]
+        elif word.casefold() in PRONOUNS:
+            kept[t].update([*first, *list(named)[-MEANT:]])
