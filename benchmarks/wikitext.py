@@ -3,8 +3,8 @@
 python benchmarks/wikitext.py --data wikitext-2 --to FOLDER [--words 600000] [--epochs 4] [--chart curves.svg]
 
 Both have the sizes of `small` and a tied softmax and see the same words in the same rows for as many epochs; both are
-validated after every epoch, and the best weights of each are tested. The plain one lacks what AWD-LSTM is about: dropout
-of whole words, of words of a row, of recurrent weights, the regularisation of activations, an average of the weights. It
+validated after every epoch, and the best weights of each are tested. The plain one has none of what AWD-LSTM is:
+dropout of whole words, of words of a row, of recurrent weights, regularised activations, averaged weights. It
 takes steps of plain SGD of 20, a quarter as long each time validation gets worse, with gradients clipped to 0.25: with
 Adam, and rates of 0.002, 0.005 or 0.01, it learned no more than how frequent words are. When it was stopped, AWD-LSTM
 goes on.
