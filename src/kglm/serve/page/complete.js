@@ -78,7 +78,10 @@ export function completeView(root, health, go) {
       answer: now.answer, before: now.before, opened: now.opened,
       open: (word) => { now.opened = word; draw(); },
       edit: edits.dialog,
-      append: (word) => { box.set(`${box.area.value.trimEnd()} ${word}`, box.value().entities, true).then(() => box.area.focus()); },
+      append: (word) => {
+        const blank = /^(?:[.,;:!?%)\]]|['’]s?$)/u.test(word) ? "" : " ";
+        box.set(box.area.value.trimEnd() + blank + word, box.value().entities, true).then(() => box.area.focus());
+      },
     });
     if (held) [...words.querySelectorAll("button.bar")].find((bar) => bar.dataset.word === held)?.focus();
     drawPicture();
