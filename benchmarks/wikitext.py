@@ -138,6 +138,8 @@ def main() -> None:
         f"train.patience={options.epochs}",
         f"train.seed={options.seed}",
         "train.threads=1",
+        "train.learning_rate=0.005",
+        "train.schedule=linear",  # few epochs: the rate has to fall in time
     ]
     settings = load_config("small", "awd-lstm", changes)
     run_home = home / "awd-lstm"
