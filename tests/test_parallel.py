@@ -59,6 +59,13 @@ def test_unless_somebody_knows_what_to_make_of_it() -> None:
     assert list(ordered_map(deadly, range(9), workers=2, deadly=lambda number: -number)) == [0, 1, 2, -3, *range(4, 9)]
 
 
+def test_a_worker_that_the_pool_forgot_is_ended_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is started while another dies is not told to leave: the pool would wait for it for ever."""
+    monkeypatch.setattr("multiprocessing.process.BaseProcess.terminate", lambda self: None)
+    monkeypatch.setattr("concurrent.futures.process._ExecutorManagerThread.shutdown_workers", lambda self: None)
+    assert list(ordered_map(deadly, [0, 3], workers=2, deadly=lambda number: -number)) == [0, -3]
+
+
 def test_errors_come_through() -> None:
     with pytest.raises(ZeroDivisionError):
         list(ordered_map(wrong, range(9), workers=2))

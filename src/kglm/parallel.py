@@ -95,8 +95,9 @@ def _pooled(
     with ProcessPoolExecutor(
         workers, mp_context=_context([function.__module__, *loads]), initializer=_leave_with_parent
     ) as pool:
-        pending: deque[Future[Result]] = deque(pool.submit(function, item) for item in waiting)
+        pending: deque[Future[Result]] = deque()
         try:
+            pending.extend(pool.submit(function, item) for item in waiting)
             while True:
                 while len(pending) < 2 * workers:
                     try:
@@ -110,9 +111,21 @@ def _pooled(
                 result = pending.popleft().result()
                 waiting.popleft()
                 yield result
+        except BrokenProcessPool:
+            _end(pool)
+            raise
         finally:
             for future in pending:
                 future.cancel()
+
+
+def _end(pool: ProcessPoolExecutor) -> None:
+    """End all workers of a pool that has lost one.
+
+    The pool does so itself, but not with one that is being started just then, for which it waits for ever.
+    """
+    for process in list((pool._processes or {}).values()):
+        process.kill()
 
 
 def _context(loads: list[str]) -> BaseContext:
