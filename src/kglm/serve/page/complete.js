@@ -127,10 +127,11 @@ export function completeView(root, health, go) {
       ready ??= edits.load().catch(() => undefined);
       await ready;
       const text = query.get("text");
+      const shown = box.value(); // not what was answered last: who goes back and forth is faster than answers
       if (text === null && asked.text) {
         go("complete", new URLSearchParams({ text: asked.text }));
         drawPicture();
-      } else if (text !== asked.text || query.getAll("entity").join() !== asked.entities.map(writeSpan).join()) {
+      } else if (text !== shown.text || query.getAll("entity").join() !== shown.entities.map(writeSpan).join()) {
         await box.set(text ?? health.examples[0] ?? "", query.getAll("entity").map(parseSpan).filter(Boolean));
       } else drawPicture();
     },
