@@ -156,13 +156,19 @@ def _way(words: NextWords, word: str, rng: np.random.Generator, config: Generate
 
 
 def best_way(reasons: list[Reason]) -> Reason:
-    """The greatest reason of the most probable step: several facts, copied or not, may lead to the same mention."""
+    """The greatest reason of the most probable step."""
+    mass = steps(reasons)
+    best = max(mass, key=lambda key: mass[key])
+    return next(reason for reason in reasons if (STEPS[reason.type], reason.entity) == best)
+
+
+def steps(reasons: Iterable[Reason]) -> dict[tuple[int, int], float]:
+    """What each step (column, entity) has of the reasons: several facts, copied or not, may lead to one mention."""
     mass: dict[tuple[int, int], float] = {}
     for reason in reasons:
         key = (STEPS[reason.type], reason.entity)
         mass[key] = mass.get(key, 0.0) + reason.p
-    best = max(mass, key=lambda key: mass[key])
-    return next(reason for reason in reasons if (STEPS[reason.type], reason.entity) == best)
+    return mass
 
 
 def _follow(reading: Reading, spoken: Spoken) -> Reading:

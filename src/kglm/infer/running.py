@@ -10,16 +10,15 @@ by the enumeration of the next word, of which the most probable annotations are 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from kglm.infer.generate import STEPS
+from kglm.infer.generate import steps
 from kglm.infer.histories import CONTINUE, NONE
 from kglm.infer.next_word import NextWordConfig, NextWords, Reason, next_words
 from kglm.infer.reading import Annotation, Reading, Span, read
 from kglm.infer.scene import Parts
-from kglm.model.annotation import Type
 from kglm.model.kglm import Kglm
 from kglm.text.vocabulary import UNKNOWN, Vocabulary
 
@@ -82,25 +81,27 @@ def read_on(
     weighed = zip(before.weight_K.tolist(), annotations, strict=True)
     branches = [_Branch(weight, before.only(k), tuple(spans)) for k, (weight, (_, spans)) in enumerate(weighed)]
     for place in range(start, len(words)):
-        found = [each for branch in branches for each in _extended(branch, words[place], place, limits)]
-        branches = sorted(found, key=lambda branch: -branch.weight)[:most]
+        found = [
+            (branch.weight * p, branch, column, node)
+            for branch in branches
+            for (column, node), p in steps(
+                _reasons(next_words(branch.reading, limits), words[place], parts.vocabulary)
+            ).items()
+        ]
+        kept = sorted(found, key=lambda way: -way[0])[:most]
+        branches = [_longer(branch, words[place], place, column, node, p) for p, branch, column, node in kept]
     total = sum(branch.weight for branch in branches)
     return [(branch.weight / total, branch.spans) for branch in branches]
 
 
-def _extended(branch: _Branch, word: str, place: int, limits: NextWordConfig | None) -> Iterator[_Branch]:
-    """The ways in which one more word may have come about; all that leads to one mention is one."""
-    mass: dict[tuple[int, int], float] = {}
-    for reason in _reasons(next_words(branch.reading, limits), word, branch.reading.parts.vocabulary):
-        step = (STEPS[reason.type], -1 if reason.type == Type.CONTINUE else reason.entity)
-        mass[step] = mass.get(step, 0.0) + reason.p
-    for (column, node), p in sorted(mass.items(), key=lambda item: -item[1])[:MOST]:
-        spans = branch.spans
-        if column == CONTINUE:
-            spans = (*spans[:-1], spans[-1]._replace(end=place + 1))
-        elif column != NONE:
-            spans = (*spans, Span(place, place + 1, node))
-        yield _Branch(branch.weight * p, branch.reading.step(word, column, node), spans)
+def _longer(branch: _Branch, word: str, place: int, column: int, node: int, weight: float) -> _Branch:
+    """The branch with one more word, which came by this step."""
+    spans = branch.spans
+    if column == CONTINUE:
+        spans = (*spans[:-1], spans[-1]._replace(end=place + 1))
+    elif column != NONE:
+        spans = (*spans, Span(place, place + 1, node))
+    return _Branch(weight, branch.reading.step(word, column, node), spans)
 
 
 def _reasons(found: NextWords, word: str, vocabulary: Vocabulary) -> list[Reason]:
