@@ -18,9 +18,9 @@ import torch
 
 from kglm.evaluate.adaptive import Adaptation
 from kglm.evaluate.perplexity import Task, evaluate
-from kglm.infer.cache import Cache
-from kglm.infer.marginal import MarginalConfig
-from kglm.train.run import read_for_training
+from kglm.marginal.cache import Cache
+from kglm.marginal.estimate import MarginalConfig
+from kglm.runs.run import read_for_training
 
 CACHES = [Adaptation(Cache(share, theta)) for share, theta in product((0.1, 0.2, 0.3, 0.4, 0.5), (0.3, 1.0, 2.0))]
 DYNAMICS = [Adaptation(rate=rate) for rate in (0.3, 1.0, 3.0)]

@@ -24,10 +24,10 @@ from typing import Any
 
 from kglm.annotate.annotator import AnnotateConfig, Annotator
 from kglm.annotate.story import Found, Story
-from kglm.kg.dates import date_words
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import REFLEXIVE, REVERSE
-from kglm.kg.literals import is_literal
+from kglm.kg.literals.dates import date_words
+from kglm.kg.literals.literal import is_literal
 from kglm.progress import progress
 from kglm.text.article import Article, Link
 from kglm.text.document import END, START, Document, Mention, read_documents

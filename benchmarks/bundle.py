@@ -12,12 +12,12 @@ import random
 import shutil
 from pathlib import Path
 
-from kglm.annotate.wordings import read_wordings
-from kglm.annotate.writing import Writer
 from kglm.files import read_json, write_json
 from kglm.kg.graph import KnowledgeGraph
 from kglm.quickstart import Quickstart
 from kglm.text.document import to_line
+from kglm.writing.articles import Writer
+from kglm.writing.wordings import read_wordings
 
 KEPT = ("config.toml", "vocabulary.json", "introductions.json", "model.safetensors", "metrics.jsonl", "README.md")
 ARTICLES = 300

@@ -18,8 +18,8 @@ from pathlib import Path
 import torch
 
 from kglm.model.annotation import EncodedDocument
+from kglm.runs.run import Run, read_for_training
 from kglm.text.vocabulary import UNKNOWN_INDEX
-from kglm.train.run import Run, read_for_training
 from kglm.train.totals import COMPONENTS, evaluate
 
 

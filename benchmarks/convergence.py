@@ -17,9 +17,9 @@ from typing import Any
 import torch
 
 from kglm.evaluate.perplexity import Perplexity
-from kglm.infer.marginal import MarginalConfig
+from kglm.marginal.estimate import MarginalConfig
 from kglm.plots import Series, line_chart
-from kglm.train.run import Run, read_for_training
+from kglm.runs.run import Run, read_for_training
 
 SAMPLES = {"importance": (1, 3, 10, 30, 100, 300), "particle": (1, 3, 10, 30, 100, 300), "beam": (1, 3, 10, 30, 100)}
 

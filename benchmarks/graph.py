@@ -28,9 +28,10 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests")]
 
 from dumps import generated  # noqa: E402
+
 from kglm.kg.graph import KnowledgeGraph  # noqa: E402
-from kglm.kg.records import ImportOptions, Source  # noqa: E402
-from kglm.kg.wikidata import parse_dump  # noqa: E402
+from kglm.kg.importers.records import ImportOptions, Source  # noqa: E402
+from kglm.kg.importers.wikidata import parse_dump  # noqa: E402
 from kglm.parallel import available_cores  # noqa: E402
 
 IMPORT = """

@@ -19,10 +19,10 @@ import numpy as np
 import torch
 
 from ablation import documents
-from kglm.annotate.anchors import Anchors
-from kglm.annotate.linker import FEATURES, WEIGHTS, Linker
-from kglm.annotate.links import LinkResolver
 from kglm.kg.graph import KnowledgeGraph
+from kglm.linking.anchors import Anchors
+from kglm.linking.linker import FEATURES, WEIGHTS, Linker
+from kglm.linking.links import LinkResolver
 from kglm.text.articles import read_articles
 from kglm.text.document import Document
 
@@ -64,7 +64,7 @@ def example(
 
 def training_examples(linker: Linker, texts: Iterator[Text], rng: np.random.Generator) -> Iterator[Example]:
     """Of every link; half of the other links of its text are known to the linker, as in an article half are."""
-    from kglm.annotate.names import hash_name
+    from kglm.linking.name_index import hash_name
 
     for words, links in texts:
         for start, end, node in links:

@@ -18,10 +18,10 @@ from statistics import median
 import torch
 
 from kglm.evaluate.perplexity import Perplexity
-from kglm.infer.marginal import MarginalConfig
+from kglm.marginal.estimate import MarginalConfig
+from kglm.runs.run import Run, read_for_training
+from kglm.runs.settings import load_config
 from kglm.text.document import Document
-from kglm.train.run import Run, read_for_training
-from kglm.train.settings import load_config
 from widen import widened, widened_graph
 
 WAYS = {

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from kglm.model.encoder import EncoderConfig
+from kglm.model.encoders.awd_lstm import EncoderConfig
 
 
 class PlainLstm(nn.Module):

@@ -17,11 +17,11 @@ from typing import Any
 
 import torch
 
-from kglm.annotate.verbalise import Verbaliser
-from kglm.infer.live import Live
-from kglm.infer.next_word import next_words
-from kglm.infer.reading import Span, read
+from kglm.answer.model import Live
+from kglm.answer.next_word import next_words
+from kglm.answer.reading import Span, read
 from kglm.text.tokenizer import tokenizer
+from kglm.writing.verbalise import Verbaliser
 
 TOP = 5
 

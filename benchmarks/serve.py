@@ -29,7 +29,7 @@ import numpy as np
 
 from kglm.files import read_json
 from kglm.kg.graph import KnowledgeGraph
-from kglm.kg.literals import is_literal
+from kglm.kg.literals.literal import is_literal
 
 FORMS = ("{} was born on", "{} is", "The capital of {} is", "{} is married to", "{} was made by", "{} is in")
 FEWEST_FACTS = 3

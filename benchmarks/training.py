@@ -26,14 +26,14 @@ from torch import Generator, nn
 
 from kglm.kg.graph import KnowledgeGraph
 from kglm.model.chunk import Chunk, ChunkBuilder, Piece
-from kglm.model.encoder import EncoderConfig
+from kglm.model.encoders.awd_lstm import EncoderConfig
 from kglm.model.entities import count_introductions
 from kglm.model.parts import ChunkModel
+from kglm.runs.run import Run, read_for_training
+from kglm.runs.settings import PRESETS, RunConfig, load_config
 from kglm.text.document import Document
 from kglm.text.vocabulary import Vocabulary
 from kglm.train.batches import epoch_plan
-from kglm.train.run import Run, read_for_training
-from kglm.train.settings import PRESETS, RunConfig, load_config
 from plain_lstm import PlainLstm
 
 Step = Callable[[list[Piece], ChunkBuilder], tuple[float, Chunk]]

@@ -26,11 +26,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from kglm.kg.embedding.ranking import metrics
+from kglm.kg.embedding.transe import TransE, TransEConfig
+from kglm.kg.embedding.triples import GraphTriples, graph_triples
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.imports import import_graph
-from kglm.kg.ranking import metrics
-from kglm.kg.transe import TransE, TransEConfig
-from kglm.kg.triples import GraphTriples, graph_triples
 
 ROOT = Path(__file__).resolve().parent.parent
 CONFIG = TransEConfig(epochs=1_000_000)

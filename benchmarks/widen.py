@@ -18,10 +18,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from kglm.kg.embedding.vectors import Vectors
 from kglm.kg.graph import KnowledgeGraph
-from kglm.kg.vectors import Vectors
-from kglm.model.encoder import EncoderConfig
-from kglm.train.run import Run
+from kglm.model.encoders.awd_lstm import EncoderConfig
+from kglm.runs.run import Run
 
 SMALL = 0.01
 OPEN = 20.0

@@ -28,10 +28,10 @@ from kglm.files import write_json
 from kglm.kg.imports import import_graph
 from kglm.model.annotation import EncodedDocument
 from kglm.plots import Series, line_chart
+from kglm.runs.run import Run, read_for_training
+from kglm.runs.settings import RunConfig, load_config
 from kglm.text.document import END, START, Document, write_documents
 from kglm.train.batches import StreamPlan
-from kglm.train.run import Run, read_for_training
-from kglm.train.settings import RunConfig, load_config
 from kglm.train.start import train
 from plain_lstm import PlainLstm
 
@@ -182,7 +182,7 @@ def main() -> None:
 
 def _test(run: Run, path: Path) -> float:
     from kglm.evaluate.perplexity import Task, evaluate
-    from kglm.infer.marginal import MarginalConfig
+    from kglm.marginal.estimate import MarginalConfig
 
     return float(evaluate(Task(run.home, "exact", MarginalConfig()), read_for_training([path])).to_json()["ppl"])
 

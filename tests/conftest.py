@@ -25,8 +25,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 ROOT = Path(__file__).resolve().parent.parent
 TOGETHER = {
-    "evaluate/test_perplexity.py", "infer/test_live.py", "kg/test_imports.py", "kg/test_imports_killed.py",
-    "text/test_articles_sample.py", "train/test_run.py", "train/test_world.py",
+    "evaluate/test_perplexity.py", "answer/test_model.py", "kg/test_imports.py", "kg/test_imports_killed.py",
+    "text/test_articles_sample.py", "runs/test_run.py", "train/test_processes.py",
 }  # fmt: skip
 """Modules whose tests share what takes seconds to make: one worker runs them all, so that it is made once."""
 

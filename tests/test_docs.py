@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-import tiny
 from conftest import ROOT, Command, Left
 from kglm.config import describe
-from kglm.train.settings import RunConfig
+from kglm.runs.settings import RunConfig
+from support import tiny
 
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 """All of them have sound links; the commands of results.md are not run, they take minutes on the real data."""

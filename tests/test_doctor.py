@@ -10,8 +10,8 @@ import pytest
 
 from kglm.doctor import SHOWN, examine
 from kglm.errors import DataError
-from tiny import DOCUMENTS
-from worlds import make_store
+from support.tiny import DOCUMENTS
+from support.worlds import make_store
 
 
 def errors(path: Path) -> list[str]:

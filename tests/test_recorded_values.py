@@ -19,17 +19,17 @@ import pytest
 import torch
 
 from kglm import bundled
-from kglm.infer.cache import Cache
-from kglm.infer.candidates import named_scene
-from kglm.infer.generate import GenerateConfig
-from kglm.infer.live import Live
-from kglm.infer.marginal import MarginalConfig, log_marginal, log_marginal_tracked
-from kglm.infer.scene import AllEntities, Scene, read
-from kglm.infer.tables import hidden_states
+from kglm.answer.generate import GenerateConfig
+from kglm.answer.model import Live
+from kglm.marginal.cache import Cache
+from kglm.marginal.candidates import named_scene
+from kglm.marginal.estimate import MarginalConfig, log_marginal, log_marginal_tracked
+from kglm.marginal.prepared_text import AllEntities, Scene, read
 from kglm.model.chunk import whole
+from kglm.model.text_scores import hidden_states
 from kglm.text.document import START, Document, read_documents
-from toys import OPTIONS, Some, make_toy, random_documents
-from trainers import CONFIG, trainer
+from support.toys import OPTIONS, Some, make_toy, random_documents
+from support.trainers import CONFIG, trainer
 
 RECORDED = Path(__file__).parent / "recorded_values.json"
 MODELS = ("model", "proposal", "plain", "tracker", "tracker_proposal")
@@ -108,14 +108,17 @@ def answers(home: Path) -> Iterator[tuple[str, Any]]:
     for title, model in (("as it is", live), ("edited", edited)):
         for prompt in PROMPTS:
             found = model.complete(prompt, top=8)
-            yield f"{title}: {prompt}", {
-                "words": [word.word for word in found.words],
-                "p": [word.p for word in found.words],
-                "reasons": [found.why(word.reasons[0]) for word in found.words],
-                "shares": [word.reasons[0].p for word in found.words],
-                "rest": list(found.rest.values()),
-                "mentions": [[each.start, each.end, each.id, each.p] for each in found.mentions],
-            }
+            yield (
+                f"{title}: {prompt}",
+                {
+                    "words": [word.word for word in found.words],
+                    "p": [word.p for word in found.words],
+                    "reasons": [found.why(word.reasons[0]) for word in found.words],
+                    "shares": [word.reasons[0].p for word in found.words],
+                    "rest": list(found.rest.values()),
+                    "mentions": [[each.start, each.end, each.id, each.p] for each in found.mentions],
+                },
+            )
     sampled = live.complete(PROMPTS[0], links="sampled", seed=2)
     yield "sampled links", {"p": [word.p for word in sampled.words], "mentions": [m.p for m in sampled.mentions]}
     for config in (GenerateConfig(words=12, seed=4), GenerateConfig(words=8, beam=3), GenerateConfig(8, 0.0)):

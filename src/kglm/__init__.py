@@ -26,7 +26,7 @@ _HOMES = {
     "corpus_statistics": "kglm.annotate.statistics",
     "examine": "kglm.doctor",
     "import_graph": "kglm.kg.imports",
-    "load": "kglm.infer.live",
+    "load": "kglm.answer.model",
     "read_documents": "kglm.text.document",
     "repair": "kglm.text.repair",
     "tokenizer": "kglm.text.tokenizer",
@@ -51,8 +51,8 @@ __all__ = [  # noqa: RUF022 - the order of _HOMES, and the version
 
 if TYPE_CHECKING:
     from kglm.annotate.statistics import corpus_statistics
+    from kglm.answer.model import load
     from kglm.doctor import examine
-    from kglm.infer.live import load
     from kglm.kg.graph import KnowledgeGraph
     from kglm.kg.imports import import_graph
     from kglm.text.document import Document, Mention, read_documents, write_documents

@@ -19,7 +19,7 @@ from kglm.files import read_lines, reading
 from kglm.kg.arrays import build_arrays
 from kglm.kg.compiled import open_compiled
 from kglm.kg.ids import is_entity_id, is_relation_id
-from kglm.kg.literals import canonical_literal, is_literal
+from kglm.kg.literals.literal import canonical_literal, is_literal
 from kglm.kg.store import Store
 from kglm.packed import open_binary
 from kglm.text.document import parse_document
@@ -188,8 +188,8 @@ def _examine_run(home: Path) -> Iterator[Finding]:
     """Everything that using or resuming the run would read."""
     import torch
 
-    from kglm.train.checkpoint import StateDirectory
-    from kglm.train.run import Run
+    from kglm.runs.checkpoint import StateDirectory
+    from kglm.runs.run import Run
 
     said = io.StringIO()
     try:

@@ -24,22 +24,22 @@ from typing import Any, NamedTuple
 
 from kglm import bundled
 from kglm.annotate.annotator import AnnotateConfig
-from kglm.annotate.composer import WritingConfig
-from kglm.annotate.hold_out import Kept, hold_out, hold_out_others, is_strange, words_said
 from kglm.annotate.pipeline import Recipe, annotate
-from kglm.annotate.wordings import read_wordings
-from kglm.annotate.writing import Writer
 from kglm.errors import ConfigError, KglmError
 from kglm.files import atomic_file, exists, read_json, write_json, writing
+from kglm.kg.embedding.transe import EmbedReport, TransEConfig, embed_graph
+from kglm.kg.embedding.vectors import vectors_directory
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.imports import ImportReport, import_graph
-from kglm.kg.literals import is_literal
-from kglm.kg.transe import EmbedReport, TransEConfig, embed_graph
-from kglm.kg.vectors import vectors_directory
+from kglm.kg.literals.literal import is_literal
 from kglm.parallel import available_cores, ordered_map
 from kglm.progress import progress
-from kglm.train.settings import load_config
+from kglm.runs.settings import load_config
 from kglm.train.start import train
+from kglm.writing.articles import Writer
+from kglm.writing.composer import WritingConfig
+from kglm.writing.hold_out import Kept, hold_out, hold_out_others, is_strange, words_said
+from kglm.writing.wordings import read_wordings
 
 ASKED = ("P36", "P19", "P569", "P26", "P131", "P50")
 """The relations of the paper's questions: capital, place and date of birth, spouse, state of a city, author."""

@@ -12,7 +12,7 @@ from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import NEW
 from kglm.text.article import Article, Link
 from kglm.text.document import END, START, Mention
-from worlds import make_store
+from support.worlds import make_store
 
 FACTS = (
     ("Q1", "P31", "Q5"),

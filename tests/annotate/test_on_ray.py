@@ -9,7 +9,7 @@ import pytest
 from kglm.annotate.annotator import AnnotateConfig
 from kglm.annotate.pipeline import Recipe, annotate
 from kglm.errors import KglmError
-from worlds import make_store
+from support.worlds import make_store
 
 ray = pytest.importorskip("ray", reason="the extra `ray` is not installed")
 

@@ -16,7 +16,7 @@ from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import REFLEXIVE
 from kglm.text.document import END, START, Document, Mention, read_documents
 from kglm.text.tokenizer import detokenize
-from pages import (
+from support.pages import (
     BOY,
     FACTS,
     LAND,
@@ -32,8 +32,8 @@ from pages import (
     read,
     text_of,
 )
-from strategies import documents
-from worlds import make_store
+from support.strategies import documents
+from support.worlds import make_store
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kglm.annotate.page import PageEntry, index_page, page_entry, page_name
 from kglm.text.document import Document
-from pages import EVIL, mario_land, read
+from support.pages import EVIL, mario_land, read
 
 HOSTILE_TITLES = [
     "", ".", "..", "../../etc/passwd", "a/b\\c", "CON", "nul.txt", "x" * 300, "É" * 300, "日本", "-rf", " ", "a\x00b",

@@ -17,9 +17,9 @@ from kglm.errors import DataError
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import REFLEXIVE
 from kglm.text.document import END, START, Document, Mention, read_documents
-from pages import BOY, EVIL, FACTS, LAND, NAMES, NINTENDO, PLAYER, mario_land, new, read, text_of
-from tiny import DOCUMENTS
-from worlds import make_store
+from support.pages import BOY, EVIL, FACTS, LAND, NAMES, NINTENDO, PLAYER, mario_land, new, read, text_of
+from support.tiny import DOCUMENTS
+from support.worlds import make_store
 
 
 @pytest.fixture(scope="module")

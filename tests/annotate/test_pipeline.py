@@ -19,14 +19,14 @@ import pytest
 
 from conftest import Command
 from kglm.annotate import pipeline
-from kglm.annotate.anchors import Anchors
 from kglm.annotate.annotator import AnnotateConfig, Annotator
 from kglm.annotate.pipeline import Job, Recipe, Shard, annotate, annotate_shard, count_anchors
 from kglm.errors import ConfigError, DataError, KglmError, ServiceError
 from kglm.kg.graph import KnowledgeGraph
+from kglm.linking.anchors import Anchors
 from kglm.text.article import Article
 from kglm.text.document import Document, read_documents
-from worlds import make_store
+from support.worlds import make_store
 
 FACTS = (("Q1", "P19", "Q2"), ("Q2", "P17", "Q3"), ("Q1", "P31", "Q5"))
 NAMES = {"Q1": ("Clara Dunn",), "Q2": ("Ulm",), "Q3": ("Germany",), "Q5": ("human",)}

@@ -3,7 +3,7 @@ from __future__ import annotations
 from kglm.annotate.statistics import corpus_statistics
 from kglm.kg.ids import NEW
 from kglm.text.document import END, START, Document, Mention, read_documents
-from tiny import DOCUMENTS
+from support.tiny import DOCUMENTS
 
 
 def test_every_count() -> None:

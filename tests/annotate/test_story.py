@@ -10,14 +10,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kglm.annotate.matcher import Matcher
-from kglm.annotate.names import NameIndex
-from kglm.annotate.story import Found, Story, StoryConfig, settle
+from kglm.annotate.local_graph import Matcher
+from kglm.annotate.story import Story, StoryConfig
 from kglm.errors import ConfigError
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import NEW, REFLEXIVE
+from kglm.linking.name_index import NameIndex
+from kglm.linking.spans import Found, settle
 from kglm.text.document import END, START, Mention
-from worlds import make_store
+from support.worlds import make_store
 
 RELEASE = "T::11::+1989-04-21T00:00:00Z"
 LENGTH = "V::27.0500::http://www.wikidata.org/entity/Q828224"

@@ -11,9 +11,9 @@ import torch
 
 from kglm.errors import ConfigError
 from kglm.evaluate.adaptive import Adaptation, adaptive_log_probs
-from kglm.infer.cache import Cache
+from kglm.marginal.cache import Cache
 from kglm.model.awd_lstm import AwdLstm
-from kglm.model.encoder import EncoderConfig
+from kglm.model.encoders.awd_lstm import EncoderConfig
 
 VOCABULARY = 9
 SURFACE = ["@@START@@", "a", "b", "a", "zork", "b", "zork", "a", "blip"]

@@ -15,15 +15,15 @@ from conftest import Command, Left
 from kglm.errors import ConfigError, DataError
 from kglm.evaluate.adaptive import Adaptation
 from kglm.evaluate.perplexity import Report, Scored, Task, corpus_protocol, evaluate, interval, judge, perplexity
-from kglm.infer.cache import Cache
-from kglm.infer.marginal import Estimate, MarginalConfig
+from kglm.kg.embedding.transe import TransEConfig, embed_graph
 from kglm.kg.imports import import_graph
-from kglm.kg.transe import TransEConfig, embed_graph
+from kglm.marginal.cache import Cache
+from kglm.marginal.estimate import Estimate, MarginalConfig
+from kglm.runs.run import read_for_training
+from kglm.runs.settings import MODELS, load_config
 from kglm.text.document import START, Document
-from kglm.train.run import read_for_training
-from kglm.train.settings import MODELS, load_config
 from kglm.train.start import train
-from tiny import DOCUMENTS, ENTITIES, FACTS, RELATIONS
+from support.tiny import DOCUMENTS, ENTITIES, FACTS, RELATIONS
 
 CONFIG = MarginalConfig(samples=20)
 

@@ -8,14 +8,14 @@ import math
 import numpy as np
 import pytest
 
-from causal import save_english
 from kglm.evaluate.completion import TOP, table
 from kglm.evaluate.pretrained import complete_pretrained, evaluate_pretrained
 from kglm.evaluate.prompts import SCORERS, Prompt
 from kglm.kg.graph import KnowledgeGraph
-from kglm.model.pretrained import Pretrained
+from kglm.model.encoders.pretrained import Pretrained
 from kglm.text.document import END, START, Document, Mention
-from worlds import make_store
+from support.causal import save_english
+from support.worlds import make_store
 
 pytest.importorskip("transformers", reason="the extra hf is not installed")
 

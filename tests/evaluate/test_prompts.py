@@ -10,9 +10,9 @@ import pytest
 
 from kglm.errors import DataError
 from kglm.evaluate.prompts import SCORERS, Prompt, answer, date_words, read_prompts
-from kglm.kg.dates import Date
 from kglm.kg.graph import KnowledgeGraph
-from worlds import make_store
+from kglm.kg.literals.dates import Date
+from support.worlds import make_store
 
 BIRTH = "T::11::+1961-08-04T00:00:00Z"
 FACTS = (

@@ -12,7 +12,7 @@ import pytest
 from conftest import Command
 from kglm.evaluate.published import COMPLETION, CORPUS, PERPLEXITY
 from kglm.evaluate.rows import label
-from tiny import DOCUMENTS
+from support.tiny import DOCUMENTS
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ import pytest
 
 from conftest import Command
 from kglm.kg.graph import KnowledgeGraph
-from worlds import facts_of, make_store
+from support.worlds import facts_of, make_store
 
 EDIT_AND_WAIT = """
 import sys, time

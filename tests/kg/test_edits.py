@@ -16,7 +16,7 @@ from kglm.kg.imports import import_graph
 from kglm.kg.journal import Pending
 from kglm.kg.resolve import parse_fact
 from kglm.kg.suggest import suggest
-from worlds import BORN, facts_of, make_store
+from support.worlds import BORN, facts_of, make_store
 
 MARCH = "T::11::+2013-03-21T00:00:00Z"
 

@@ -14,7 +14,7 @@ from kglm.kg.compiled import arrays_directory, compile_store
 from kglm.kg.edits import FactEdit, NewEntity
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.store import Store
-from worlds import BORN, FAMILY, facts_of, make_store
+from support.worlds import BORN, FAMILY, facts_of, make_store
 
 REFLEXIVE = "@@REFLEXIVE@@"
 

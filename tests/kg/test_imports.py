@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from dumps import entity, generated, item, lines, statement
-from dumps import time as dump_time
 from kglm.errors import DataError, KglmError
 from kglm.kg import imports
 from kglm.kg.graph import KnowledgeGraph
+from kglm.kg.importers.records import ImportOptions
 from kglm.kg.imports import import_graph
-from kglm.kg.records import ImportOptions
 from kglm.kg.store import Store
-from worlds import content, facts_of, leftovers, make_store, write_facts
+from support.dumps import entity, generated, item, lines, statement
+from support.dumps import time as dump_time
+from support.worlds import content, facts_of, leftovers, make_store, write_facts
 
 
 @pytest.fixture(scope="module")

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from dumps import generated
 from kglm.errors import KglmError
 from kglm.kg.imports import import_graph
-from worlds import content, leftovers, write_facts
+from support.dumps import generated
+from support.worlds import content, leftovers, write_facts
 
 IMPORT = """
 import sys

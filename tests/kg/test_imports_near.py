@@ -11,7 +11,7 @@ from kglm.errors import DataError
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.imports import import_graph
 from kglm.text.document import mentioned_entities
-from worlds import content, leftovers, write_entities, write_facts
+from support.worlds import content, leftovers, write_entities, write_facts
 
 
 class TestNear:

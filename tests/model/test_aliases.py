@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from toys import make_toy
+from support.toys import make_toy
 
 NAMES = {"Q1": ("Super Mario Land", "Mario", "Super Mario Land Two Deluxe"), "Q2": ("Game Boy",)}
 

@@ -13,8 +13,8 @@ from kglm.model.annotation import Type, bucket, type_feature
 from kglm.model.chunk import Piece, whole
 from kglm.text.document import START, Document, Mention
 from kglm.text.vocabulary import PADDING, UNKNOWN, Vocabulary
-from toys import YEAR, Toy, make_toy
-from worlds import make_store
+from support.toys import YEAR, Toy, make_toy
+from support.worlds import make_store
 
 TEXT = [START, "Mario", "Land", "is", "Game", "Boy", "1989"]
 

@@ -12,7 +12,7 @@ from kglm.kg.edits import FactEdit, NewEntity
 from kglm.kg.graph import KnowledgeGraph
 from kglm.model.cues import BLOCK, WINDOW, Cues, TextCues, window
 from kglm.text.document import END, START
-from worlds import make_store
+from support.worlds import make_store
 
 FACTS = (("Q1", "P19", "Q2"), ("Q1", "P569", "Q2"), ("Q1", "P36", "Q3"), ("Q3", "P31", "Q4"), ("Q2", "P131", "Q3"))
 NAMES = {

@@ -11,12 +11,12 @@ from torch import Tensor
 
 from kglm.model.annotation import EncodedDocument
 from kglm.model.chunk import Piece, whole
-from kglm.model.encoder import detach_state
+from kglm.model.encoders.awd_lstm import detach_state
 from kglm.model.entity_nlm import EntityNlm, EntityNlmProposal
 from kglm.model.options import LatentConfig
 from kglm.text.document import Document
-from toys import Toy, make_toy
-from tracking import LONGEST, Span, all_spans, document, log_joint, made
+from support.toys import Toy, make_toy
+from support.tracking import LONGEST, Span, all_spans, document, log_joint, made
 
 
 @pytest.fixture(scope="module")

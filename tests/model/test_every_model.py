@@ -12,7 +12,7 @@ from kglm.model.chunk import Piece, whole
 from kglm.model.options import LatentConfig
 from kglm.model.parts import ChunkModel, Scores
 from kglm.text.document import Document
-from toys import OPTIONS, Toy, make_toy, random_documents
+from support.toys import OPTIONS, Toy, make_toy, random_documents
 
 MARGINALS = ("entity", "all", "annotated")
 MODELS = [

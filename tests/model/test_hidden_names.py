@@ -12,7 +12,7 @@ from kglm.model import parts
 from kglm.model.chunk import Chunk, whole
 from kglm.model.parts import ChunkModel
 from kglm.text.vocabulary import UNKNOWN_INDEX
-from toys import Toy, make_toy, random_documents
+from support.toys import Toy, make_toy, random_documents
 
 NEARLY_ALL = 0.99999
 

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 import torch
 
-from brute_force import enumerate_log_joint
 from kglm.errors import ConfigError
 from kglm.kg.ids import NEW
 from kglm.model.annotation import Type
 from kglm.model.chunk import whole
-from kglm.model.encoder import EncoderConfig
+from kglm.model.encoders.awd_lstm import EncoderConfig
 from kglm.model.options import PAPER, LatentConfig
 from kglm.model.parts import KglmConfig
 from kglm.text.document import START, Document, Mention
-from toys import (
+from support.brute_force import enumerate_log_joint
+from support.toys import (
     FACTS,
     YEAR,
     Step,

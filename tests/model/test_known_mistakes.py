@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from brute_force import enumerate_log_joint
 from kglm.kg.ids import NEW, REFLEXIVE
 from kglm.model.annotation import Type
 from kglm.model.chunk import whole
 from kglm.model.options import LatentConfig
 from kglm.text.document import START, Document, Mention
-from toys import Step, Toy, annotated, make_toy
+from support.brute_force import enumerate_log_joint
+from support.toys import Step, Toy, annotated, make_toy
 
 ANNOTATED = LatentConfig(marginal="annotated")
 

@@ -12,7 +12,7 @@ import torch
 from kglm.model.chunk import whole
 from kglm.model.options import PAPER, LatentConfig
 from kglm.text.document import Document
-from toys import Step, Toy, annotated, legal_steps, make_toy
+from support.toys import Step, Toy, annotated, legal_steps, make_toy
 
 ANNOTATED = LatentConfig(marginal="annotated")
 

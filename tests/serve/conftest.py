@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kglm.infer.live import Live
-from serving import Client, make_run, serving
+from kglm.answer.model import Live
+from support.serving import Client, make_run, serving
 
 
 @pytest.fixture(scope="session")

@@ -12,12 +12,12 @@ from urllib.parse import parse_qsl
 
 from conftest import ROOT
 from kglm import bundled
+from kglm.answer.model import Live
 from kglm.cli.serving import serve
-from kglm.infer.live import Live
 from kglm.serve.explore import Library, Wanted
 from kglm.serve.settings import Limits
 from kglm.text.document import read_documents
-from serving import Client, serving
+from support.serving import Client, serving
 
 PAGE = (ROOT / "docs" / "api.md").read_text()
 ADDRESS = "http://127.0.0.1:8391"

@@ -11,7 +11,7 @@ from kglm.kg.graph import KnowledgeGraph
 from kglm.serve.explore import Library, Wanted, words_of
 from kglm.serve.lookup import Lookup
 from kglm.text.document import END, START, Document, Mention
-from worlds import make_store
+from support.worlds import make_store
 
 WORDS = ("Mario", "mario", "land", "Land", ".", "é", "island")
 IDS, RELATIONS, SOURCES = ("Q1", "Q2"), ("P1", "P2", "R:P1"), ("WIKI", "NEL", "KG", "COREF")

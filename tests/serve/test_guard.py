@@ -11,11 +11,11 @@ from urllib.parse import quote
 
 import pytest
 
+from kglm.answer.model import Live
 from kglm.errors import ConfigError
-from kglm.infer.live import Live
 from kglm.serve.guard import HEADERS
 from kglm.serve.settings import Limits, ServeConfig
-from serving import PROMPT, Client, serving
+from support.serving import PROMPT, Client, serving
 
 TOKEN = "correct-horse-battery"
 GUARDED = ("/metrics", "/api/entities?q=a", "/api/edits", "/api/documents", "/api/relations", "/nothing")

@@ -12,10 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from kglm.infer.live import Live
+from kglm.answer.model import Live
 from kglm.serve.settings import Limits
 from kglm.serve.work import Pause
-from serving import PROMPT, Client, serving
+from support.serving import PROMPT, Client, serving
 
 HEAD = b"POST /api/complete HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 

@@ -8,10 +8,10 @@ from urllib.parse import quote
 
 import pytest
 
-from kglm.infer.live import Live
+from kglm.answer.model import Live
 from kglm.serve import shapes
 from kglm.text.document import parse_document
-from serving import PROMPT, SCRIPT, Client
+from support.serving import PROMPT, SCRIPT, Client
 
 BORN = "T::11::+1961-08-04T00:00:00Z"
 
@@ -101,7 +101,7 @@ class TestGenerate:
         assert one == same != other
 
     def test_a_beam_is_the_models(self, client: Client, live: Live) -> None:
-        from kglm.infer.generate import GenerateConfig
+        from kglm.answer.generate import GenerateConfig
 
         said = [each.word for each in live.generate(PROMPT, config=GenerateConfig(words=4, beam=3))]
         found = lines(client.post("/api/generate", {"text": PROMPT, "words": 4, "beam": 3}).body)

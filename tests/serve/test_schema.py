@@ -15,7 +15,7 @@ from hypothesis.errors import Unsatisfiable
 from schemathesis.checks import CHECKS
 from schemathesis.generation import GenerationMode
 
-from serving import Client
+from support.serving import Client
 
 QUICK, LONG = 3, int(os.environ.get("KGLM_EXAMPLES", "150"))
 PASSED = {

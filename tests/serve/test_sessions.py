@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from kglm.infer.live import Live
+from kglm.answer.model import Live
 from kglm.kg.graph import KnowledgeGraph
 from kglm.serve import sessions
 from kglm.serve.settings import Limits
-from serving import PROMPT, Client, serving
+from support.serving import PROMPT, Client, serving
 
 EDIT = {"action": "set", "head": "Barack Obama", "relation": "date of birth", "tail": "21 March 2013"}
 BORN, REBORN = "T::11::+1961-08-04T00:00:00Z", "T::11::+2013-03-21T00:00:00Z"

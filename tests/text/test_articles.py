@@ -22,8 +22,8 @@ from kglm.text.articles import (
     read_redirects,
 )
 from kglm.text.document import END, START, Mention
-from kglm.text.dumps import Dump
-from kglm.text.titles import ENGLISH, Namespaces
+from kglm.text.wiki.dumps import Dump
+from kglm.text.wiki.titles import ENGLISH, Namespaces
 
 HEAD = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-{version}/" version="{version}" xml:lang="de">
 <siteinfo><namespaces><namespace key="0" case="first-letter" /><namespace key="6" case="x">Datei</namespace>
@@ -149,8 +149,8 @@ def test_tags_of_pages_that_do_not_match(tmp_path: Path, monkeypatch: pytest.Mon
     path = written(tmp_path / "a.xml", dump(unclosed, page("B", "Two."), "</page>", page("C", "Three.")))
     assert [article.title for article in read_articles(path, report=report)] == ["B", "C"]
     assert report.skipped == {"unmatched page tags": 2}
-    monkeypatch.setattr("kglm.text.dumps.LONGEST_PAGE", 3000)
-    monkeypatch.setattr("kglm.text.dumps.CHUNK", 1000)
+    monkeypatch.setattr("kglm.text.wiki.dumps.LONGEST_PAGE", 3000)
+    monkeypatch.setattr("kglm.text.wiki.dumps.CHUNK", 1000)
     report = ReadingReport()
     path = written(tmp_path / "a.xml", dump(page("A", "word " * 2000), page("B", "Two.")))
     assert [article.title for article in read_articles(path, report=report)] == ["B"]
@@ -161,7 +161,7 @@ def test_pages_across_the_edges_of_chunks(tmp_path: Path, monkeypatch: pytest.Mo
     path = written(tmp_path / "a.xml", SMALL)
     expected = list(Dump(path, ReadingReport()).pages())
     for size in (1, 7, 64, 1000):
-        monkeypatch.setattr("kglm.text.dumps.CHUNK", size)
+        monkeypatch.setattr("kglm.text.wiki.dumps.CHUNK", size)
         assert list(Dump(path, ReadingReport()).pages()) == expected
 
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from kglm.text.article import Article, article_from
 from kglm.text.document import END, START
 from kglm.text.marked import Passage, read_marks, without_marks
-from kglm.text.rendered import BLOCKS as HTML_BLOCKS
-from kglm.text.rendered import read_html
-from kglm.text.wikitext import read_wikitext
+from kglm.text.wiki.rendered import BLOCKS as HTML_BLOCKS
+from kglm.text.wiki.rendered import read_html
+from kglm.text.wiki.wikitext import read_wikitext
 
 MARKUP = re.compile(r"\[\[|\]\]|\{\{|\}\}|''|<ref|</|\{\||\|\}|&nbsp;|http|<!--|[\ufdd0-\ufdef]")
 """Not `==`: in the middle of a line it is text."""

@@ -14,10 +14,10 @@ import pytest
 from kglm.kg.ids import normalise_title
 from kglm.text.articles import Article, ReadingReport, read_articles, read_redirects
 from kglm.text.document import END
-from kglm.text.dumps import Dump, Page
 from kglm.text.marked import read_marks
 from kglm.text.tokenizer import tokenizer
-from kglm.text.wikitext import read_wikitext
+from kglm.text.wiki.dumps import Dump, Page
+from kglm.text.wiki.wikitext import read_wikitext
 
 MARKUP = re.compile(r"\[\[|\]\]|\{\{|\}\}|''|<ref|</|\{\||\|\}|&nbsp;|&amp;|==|http|<!--|__|[\ufdd0-\ufdef]")
 

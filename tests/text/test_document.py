@@ -19,7 +19,7 @@ from kglm.text.document import (
     to_line,
     write_documents,
 )
-from strategies import documents
+from support.strategies import documents
 
 NEW = {"source": "WIKI", "id": "Q1", "relation": ["@@NEW@@"], "parent_id": ["Q1"], "span": [1, 2]}
 RELATED = {"source": "KG", "id": "Q2", "relation": ["P3"], "parent_id": ["Q1"], "span": [3, 4]}

@@ -7,7 +7,7 @@ from hypothesis import given
 from kglm.kg.ids import NEW
 from kglm.text.document import END, START, Document, Mention
 from kglm.text.repair import is_split, repair
-from strategies import documents
+from support.strategies import documents
 
 TOKENS = [START, "the", "Tuckahoe", "River", ".", END, "It", "flows", ".", END]
 

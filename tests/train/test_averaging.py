@@ -12,7 +12,7 @@ from torch import nn
 from kglm.errors import ConfigError
 from kglm.train.averaging import Average, Averager
 from kglm.train.loop import TrainConfig
-from trainers import CONFIG, run_files, same, trainer
+from support.trainers import CONFIG, run_files, same, trainer
 
 NT_ASGD = replace(CONFIG, optimiser="sgd", learning_rate=1.0, average="triggered", nonmonotone=1, epochs=6, patience=3)
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from kglm.errors import ConfigError
 from kglm.model.annotation import EncodedDocument
-from kglm.model.encoder import LayerState
+from kglm.model.encoders.awd_lstm import LayerState
 from kglm.text.document import START, Document, read_documents
 from kglm.text.repair import repair
 from kglm.train.batches import Carried, Plan, StreamPlan, epoch_plan
-from toys import make_toy
+from support.toys import make_toy
 
 
 def encoded(title: str, length: int) -> EncodedDocument:

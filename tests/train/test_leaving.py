@@ -16,17 +16,17 @@ import torch
 
 from kglm.errors import ConfigError
 from kglm.parallel import available_cores
-from kglm.train import board
+from kglm.train import tensorboard as board
 from kglm.train.interrupts import interrupts
 from kglm.train.threads import choose_threads
-from trainers import CONFIG, TESTS, run_files, same, trainer
+from support.trainers import CONFIG, TESTS, run_files, same, trainer
 
 ASKED = """
 import sys
 from dataclasses import replace
 from pathlib import Path
 sys.path.insert(0, {tests!r})
-from trainers import CONFIG, trainer
+from support.trainers import CONFIG, trainer
 made = trainer(Path(sys.argv[1]), replace(CONFIG, epochs=400, patience=400))
 learn = made._learn
 def slow(*arguments):

@@ -14,11 +14,11 @@ import pytest
 import torch
 
 from kglm.errors import ConfigError, DataError, KglmError, VersionError
-from kglm.train.checkpoint import StateDirectory, load_into, load_tensors, save_tensors
+from kglm.runs.checkpoint import StateDirectory, load_into, load_tensors, save_tensors
 from kglm.train.loop import TrainConfig, Trainer
 from kglm.train.totals import COMPONENTS, evaluate
-from toys import make_toy, random_documents
-from trainers import CONFIG, run_files, same, trainer
+from support.toys import make_toy, random_documents
+from support.trainers import CONFIG, run_files, same, trainer
 
 
 @pytest.mark.parametrize("model", ["model", "proposal", "plain", "tracker", "tracker_proposal"])

@@ -13,24 +13,25 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kglm.annotate.anchors import Anchors
-from kglm.annotate.clusters import external_resolver
-from kglm.annotate.coreference import CoreferenceConfig, GraphResolver, Resolver
-from kglm.annotate.detection import NameDetector
-from kglm.annotate.linker import Linker
-from kglm.annotate.links import LinkResolver
-from kglm.annotate.matcher import Matcher
-from kglm.annotate.names import NameIndex
-from kglm.annotate.ner import SpacyNames
-from kglm.annotate.redirects import Redirects
-from kglm.annotate.story import Found, Story, StoryConfig, settle, taken_places
-from kglm.annotate.traits import TraitReader
+from kglm.annotate.local_graph import Matcher
+from kglm.annotate.story import Story, StoryConfig
 from kglm.errors import ConfigError
 from kglm.kg.graph import KnowledgeGraph
-from kglm.kg.literals import is_literal
+from kglm.kg.literals.literal import is_literal
+from kglm.linking.anchors import Anchors
+from kglm.linking.clusters import external_resolver
+from kglm.linking.coreference import CoreferenceConfig, GraphResolver, Resolver
+from kglm.linking.detection import NameDetector
+from kglm.linking.linker import Linker
+from kglm.linking.links import LinkResolver
+from kglm.linking.name_index import NameIndex
+from kglm.linking.ner import SpacyNames
+from kglm.linking.redirects import Redirects
+from kglm.linking.spans import Found, settle, taken_places
+from kglm.linking.traits import TraitReader
 from kglm.text.article import Article
 from kglm.text.document import Document
-from kglm.text.titles import RedirectTable
+from kglm.text.wiki.titles import RedirectTable
 
 
 @dataclass(frozen=True)

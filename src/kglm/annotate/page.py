@@ -29,7 +29,7 @@ from urllib.parse import quote
 from kglm.errors import DataError, LiteralError
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import REFLEXIVE, REVERSE
-from kglm.kg.literals import is_date, is_quantity, quantity_unit, render_literal
+from kglm.kg.literals.literal import is_date, is_quantity, quantity_unit, render_literal
 from kglm.text.document import END, SOURCES, START, Document, Mention
 from kglm.text.tokenizer import blanks, detokenize
 

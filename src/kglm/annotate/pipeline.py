@@ -20,16 +20,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from kglm.annotate.anchors import Anchors
 from kglm.annotate.annotator import AnnotateConfig, Annotator
-from kglm.annotate.links import LinkResolver
-from kglm.annotate.names import NameIndex
 from kglm.annotate.page import document_page, index_page, page_entry
 from kglm.annotate.prune import prune_file
-from kglm.annotate.redirects import Redirects, collect_redirects
 from kglm.errors import ConfigError, DataError, KglmError, ServiceError
 from kglm.files import atomic_file, exclusive, exists, read_json, reading, remove_directory, write_json, writing
 from kglm.kg.graph import KnowledgeGraph
+from kglm.linking.anchors import Anchors
+from kglm.linking.links import LinkResolver
+from kglm.linking.name_index import NameIndex
+from kglm.linking.redirects import Redirects, collect_redirects
 from kglm.parallel import ordered_map
 from kglm.progress import progress
 from kglm.text.articles import RawArticle, ReadingReport, article_files, raw_articles

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from kglm.annotate.story import StoryConfig, word_places
 from kglm.kg.ids import NEW, REFLEXIVE
-from kglm.kg.literals import is_literal
+from kglm.kg.literals.literal import is_literal
 from kglm.text.document import Document, Mention, read_documents, write_documents
 
 ENDINGS = ("P585", "P530")

@@ -15,27 +15,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from types import MappingProxyType
-from typing import NamedTuple
 
-from kglm.annotate.matcher import LocalGraph, Matcher, literal_starts
+from kglm.annotate.local_graph import LocalGraph, Matcher, literal_starts
 from kglm.errors import ConfigError
 from kglm.kg.ids import NEW
-from kglm.kg.literals import is_literal
-from kglm.text.document import END, START, Mention
-
-STRENGTH = {"WIKI": 3, "NEL": 2, "COREF": 1, "KG": 0}
-"""Which source stands when several say the same."""
-_DETERMINERS = frozenset(["the", "a", "an", "this", "that", "these", "those"])
-
-
-class Found(NamedTuple):
-    """Words [start, end) name an entity, as a link, the linker or coreference says; a node below 0 is a stranger, whom
-    the graph does not have."""
-
-    start: int
-    end: int
-    node: int
-    source: str
+from kglm.kg.literals.literal import is_literal
+from kglm.linking.spans import Found, settle
+from kglm.text.document import END, Mention
 
 
 @dataclass(frozen=True)
@@ -75,54 +61,9 @@ class Story:
         return _Telling(self, tokens, settle(tokens, found), subject, strangers).mentions()
 
 
-def settle(tokens: Sequence[str], found: Iterable[Found]) -> list[Found]:
-    """Mentions in order, none over another: the stronger source stands, then the longer, then the earlier.
-
-    A weaker one of the same entity that reaches further ("the" + a link) makes the mention longer; a mention never
-    holds the end of a sentence.
-    """
-    kept: list[Found] = []
-    at: dict[int, int] = {}  # for each word that is taken, by whom
-    for each in sorted(found, key=lambda each: (-STRENGTH[each.source], each.start - each.end, each.start)):
-        start, end = max(each.start, 0), min(each.end, len(tokens))
-        while end > start and tokens[end - 1] == END:
-            end -= 1
-        if start >= end or START in tokens[start:end] or END in tokens[start:end]:
-            continue
-        over = {at[place] for place in range(start, end) if place in at}
-        if not over:
-            at |= dict.fromkeys(range(start, end), len(kept))
-            kept.append(each._replace(start=start, end=end))
-        elif len(over) == 1 and kept[which := over.pop()].node == each.node:
-            other = kept[which]
-            kept[which] = other._replace(start=min(start, other.start), end=max(end, other.end))
-            at |= dict.fromkeys(range(start, end), which)
-    kept.sort()
-    joined: list[Found] = []
-    for each in kept:  # a determiner and a name, marked by different sources
-        last = joined[-1] if joined else None
-        if (
-            last is not None
-            and last.node == each.node
-            and last.end == each.start
-            and last.end - last.start == 1
-            and tokens[last.start].casefold() in _DETERMINERS
-        ):
-            strongest = max(last.source, each.source, key=STRENGTH.__getitem__)
-            joined[-1] = Found(last.start, each.end, each.node, strongest)
-        else:
-            joined.append(each)
-    return joined
-
-
 def word_places(tokens: Sequence[str]) -> list[int]:
     """The place of each token, and of the end, ends of sentences not counted: what distances are measured in."""
     return [0, *accumulate(token != END for token in tokens)]
-
-
-def taken_places(found: Iterable[Found]) -> set[int]:
-    """The words that are part of a mention."""
-    return {place for each in found for place in range(each.start, each.end)}
 
 
 class _Telling:

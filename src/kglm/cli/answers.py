@@ -16,7 +16,7 @@ from kglm.text.document import END
 from kglm.text.vocabulary import UNKNOWN
 
 if TYPE_CHECKING:
-    from kglm.infer.live import Completion, Live
+    from kglm.answer.model import Completion, Live
 
 LINKS = ("average", "best", "sampled", "none")
 NO_NAME = "no name of the graph stands in this text (names begin with a capital)"
@@ -115,9 +115,9 @@ def generate(
     _demand_at_least(1, "--words", count)
     _demand_at_least(0, "--beam", beam)
     model, prompt = _opened(words, kg, edit, new_entity)
+    from kglm.answer.generate import GenerateConfig
+    from kglm.answer.model import reason_json
     from kglm.cli.spoken import print_flowing, print_with_facts
-    from kglm.infer.generate import GenerateConfig
-    from kglm.infer.live import reason_json
     from kglm.text.tokenizer import detokenize
 
     config = GenerateConfig(count, temperature, top_p, seed, beam)
@@ -183,7 +183,7 @@ def _opened(
     wanted: list[Any] = [*(NewEntity.parse(text) for text in creations or ()), *(edits or ())]
     if len(words) == 1:
         note("by the model that comes with kglm" if home == bundled.RUN else f"by the model in {home}")
-    from kglm.infer.live import Live
+    from kglm.answer.model import Live
 
     model = Live.open(home, kg=kg)
     return (model.edited(wanted) if wanted else model), words[-1]

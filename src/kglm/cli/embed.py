@@ -10,7 +10,7 @@ import typer
 
 from kglm.cli.output import Json, print_json, print_table
 from kglm.config import describe
-from kglm.kg.transe import TransEConfig, embed_graph
+from kglm.kg.embedding.transe import TransEConfig, embed_graph
 
 _DEFAULT = TransEConfig()
 _HELP = describe(TransEConfig)

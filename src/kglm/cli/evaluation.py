@@ -78,9 +78,9 @@ def evaluate(
     from kglm.evaluate.perplexity import evaluate as run_evaluation
     from kglm.evaluate.pretrained import evaluate_pretrained, open_pretrained
     from kglm.files import atomic_file, write_json
-    from kglm.infer.cache import Cache
-    from kglm.infer.marginal import MarginalConfig
-    from kglm.train.run import read_for_training
+    from kglm.marginal.cache import Cache
+    from kglm.marginal.estimate import MarginalConfig
+    from kglm.runs.run import read_for_training
 
     if method not in METHODS:
         raise ConfigError(f"there is no method {method!r}", remedy=f"use one of {', '.join(METHODS)}")

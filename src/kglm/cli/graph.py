@@ -14,10 +14,10 @@ from kglm.errors import KglmError
 from kglm.kg.arrays import canonical_id
 from kglm.kg.edits import FactEdit, NewEntity
 from kglm.kg.graph import KnowledgeGraph
+from kglm.kg.importers.records import ImportOptions
 from kglm.kg.imports import FORMATS, import_graph
 from kglm.kg.journal import Change, Pending, last_edit
-from kglm.kg.literals import is_literal
-from kglm.kg.records import ImportOptions
+from kglm.kg.literals.literal import is_literal
 from kglm.kg.resolve import parse_fact, resolve_entity
 from kglm.kg.store import RANKS
 from kglm.text.document import mentioned_entities

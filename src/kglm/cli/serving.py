@@ -78,7 +78,7 @@ def serve(
         note(f"loading {name_of(home)} …")
         import torch
 
-        from kglm.infer.live import Live
+        from kglm.answer.model import Live
         from kglm.serve.explore import Library
         from kglm.serve.server import make_server
         from kglm.serve.service import Service

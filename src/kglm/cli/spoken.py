@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from rich.text import Text
 
+from kglm.answer.generate import Spoken
+from kglm.answer.next_word import Reason
 from kglm.cli.output import print_table, say, styled
-from kglm.infer.generate import Spoken
-from kglm.infer.next_word import Reason
 from kglm.kg.graph import KnowledgeGraph
 from kglm.model.annotation import Type
 from kglm.text.document import END

@@ -164,7 +164,7 @@ def completion(
     from kglm.evaluate.pretrained import complete_pretrained, open_pretrained
     from kglm.evaluate.prompts import SCORERS, read_prompts
     from kglm.evaluate.published import COMPLETION
-    from kglm.train.run import Run
+    from kglm.runs.run import Run
 
     if scorer not in SCORERS:
         raise ConfigError(f"there is no scorer {scorer!r}", remedy=f"use one of {', '.join(SCORERS)}")
@@ -287,8 +287,8 @@ def editing(
     json: Json = False,
 ) -> None:
     """Edits: whether the words follow the graph, and whether anything else changes. The stored graph does not."""
+    from kglm.answer.model import Live
     from kglm.evaluate.editing import measure_edits, summary, to_json
-    from kglm.infer.live import Live
 
     if edits < 1:
         raise ConfigError(f"--edits {edits}", remedy="give at least 1")

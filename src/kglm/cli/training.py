@@ -41,7 +41,7 @@ def train(
     json: Json = False,
 ) -> None:
     """Train a model. Ctrl-C saves; --resume goes on exactly where it was."""
-    from kglm.train.settings import load_config
+    from kglm.runs.settings import load_config
     from kglm.train.start import train as run_training
     from kglm.train.totals import COMPONENTS
 

@@ -23,10 +23,10 @@ def verbalise(
     json: Json = False,
 ) -> None:
     """Put facts into words: short annotated texts, to train on beside articles, that teach how facts sound."""
-    from kglm.annotate.verbalise import VerbaliseConfig
-    from kglm.annotate.verbalise import verbalise as put_into_words
     from kglm.progress import progress
     from kglm.text.document import write_documents
+    from kglm.writing.verbalise import VerbaliseConfig
+    from kglm.writing.verbalise import verbalise as put_into_words
 
     if documents < 1:
         raise ConfigError(f"--documents {documents}", remedy="give at least 1")

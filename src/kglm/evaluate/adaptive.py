@@ -21,11 +21,11 @@ import torch
 from torch import Tensor
 
 from kglm.errors import ConfigError
-from kglm.infer.cache import NO_CACHE, Cache
-from kglm.infer.tables import Floats, array
+from kglm.marginal.cache import NO_CACHE, Cache
 from kglm.model.awd_lstm import AwdLstm
-from kglm.model.encoder import detach_state
+from kglm.model.encoders.awd_lstm import detach_state
 from kglm.model.softmax import linear_log_prob
+from kglm.model.text_scores import Floats, array
 
 CHUNK = 500
 """Words that are scored in one go, where nothing changes between them."""

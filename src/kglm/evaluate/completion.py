@@ -14,19 +14,19 @@ from typing import Any, Literal, get_args
 
 import torch
 
-from kglm.annotate.linker import readings
+from kglm.answer.model import Live, reason_json
+from kglm.answer.next_word import Reason, next_words
+from kglm.answer.reading import Annotation, Span, read
 from kglm.errors import ConfigError
 from kglm.evaluate.prompts import SCORERS, Prompt, answer
-from kglm.infer.live import Live, reason_json
-from kglm.infer.next_word import Reason, next_words
-from kglm.infer.reading import Annotation, Span, read
 from kglm.kg.graph import KnowledgeGraph
+from kglm.linking.linker import readings
 from kglm.model.annotation import Type
 from kglm.model.awd_lstm import AwdLstm
 from kglm.model.kglm import Kglm
 from kglm.progress import progress
+from kglm.runs.run import Run
 from kglm.text.document import START
-from kglm.train.run import Run
 
 Mode = Literal["oracle", "linked", "shortlist", "plain"]
 TOP = 5

@@ -22,14 +22,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kglm.annotate.verbalise import Question, Verbaliser
-from kglm.infer.live import Live
-from kglm.infer.next_word import NextWords, next_words
-from kglm.infer.reading import Span, read
+from kglm.answer.model import Live
+from kglm.answer.next_word import NextWords, next_words
+from kglm.answer.reading import Span, read
 from kglm.kg.edits import FactEdit
 from kglm.progress import progress
 from kglm.text.document import END
 from kglm.text.tokenizer import tokenizer
+from kglm.writing.verbalise import Question, Verbaliser
 
 EXACT = 1e-9
 WORDINGS = 40

@@ -21,25 +21,25 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from kglm.annotate.names import NameIndex
 from kglm.errors import ConfigError, DataError
 from kglm.evaluate.adaptive import NO_ADAPTATION, Adaptation, adaptive_log_probs
 from kglm.files import digest_of
-from kglm.infer.candidates import named_scene
-from kglm.infer.marginal import Estimate, MarginalConfig, known, log_marginal, log_marginal_tracked
-from kglm.infer.scene import AllEntities, Scene, read
-from kglm.infer.tables import Floats
+from kglm.linking.name_index import NameIndex
+from kglm.marginal.candidates import named_scene
+from kglm.marginal.estimate import Estimate, MarginalConfig, known, log_marginal, log_marginal_tracked
+from kglm.marginal.prepared_text import AllEntities, Scene, read
 from kglm.model.awd_lstm import AwdLstm
 from kglm.model.chunk import Piece
 from kglm.model.entity_nlm import EntityNlm, EntityNlmProposal
 from kglm.model.kglm import Kglm
 from kglm.model.parts import ChunkModel, LatentModel
 from kglm.model.proposal import Proposal
+from kglm.model.text_scores import Floats
 from kglm.parallel import ordered_map
 from kglm.progress import progress
+from kglm.runs.run import Run
 from kglm.text.document import Document
 from kglm.text.vocabulary import UNKNOWN_INDEX
-from kglm.train.run import Run
 
 How = Literal["importance", "particle", "beam", "exact", "annotated"]
 RESAMPLES = 1000

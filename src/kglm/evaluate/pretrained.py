@@ -18,9 +18,9 @@ import numpy as np
 from kglm.evaluate.completion import TOP, Mode, Row, Said, ask
 from kglm.evaluate.perplexity import Report, Scored, data_digest
 from kglm.evaluate.prompts import Prompt
-from kglm.infer.marginal import known
 from kglm.kg.graph import KnowledgeGraph
-from kglm.model.pretrained import NOTE, Pretrained
+from kglm.marginal.estimate import known
+from kglm.model.encoders.pretrained import NOTE, Pretrained
 from kglm.progress import progress
 from kglm.text.document import END, START, Document
 

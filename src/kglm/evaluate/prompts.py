@@ -17,9 +17,9 @@ from typing import Any
 from kglm.errors import DataError, LiteralError
 from kglm.files import read_lines
 from kglm.kg.arrays import is_fact
-from kglm.kg.dates import DAY, MONTH, Date, render_date
 from kglm.kg.graph import KnowledgeGraph
-from kglm.kg.literals import is_date
+from kglm.kg.literals.dates import DAY, MONTH, Date, render_date
+from kglm.kg.literals.literal import is_date
 from kglm.text.document import START
 from kglm.text.function_words import is_content
 from kglm.text.tokenizer import tokenizer

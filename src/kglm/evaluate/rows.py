@@ -13,8 +13,8 @@ from kglm.errors import DataError
 from kglm.evaluate.perplexity import Task, evaluate
 from kglm.evaluate.pretrained import evaluate_pretrained, open_pretrained
 from kglm.files import reading
-from kglm.infer.marginal import MarginalConfig
-from kglm.train.run import Run, read_for_training
+from kglm.marginal.estimate import MarginalConfig
+from kglm.runs.run import Run, read_for_training
 
 REMEDY = "write one with: kglm evaluate … --to RESULT.json"
 NAMES = {

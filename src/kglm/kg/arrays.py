@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kglm.errors import DataError, LiteralError
-from kglm.kg.literals import canonical_literal, is_literal
+from kglm.kg.literals.literal import canonical_literal, is_literal
 from kglm.kg.store import Store
 
 IntArray = npt.NDArray[np.int32]

@@ -30,7 +30,7 @@ from kglm.kg.compiled import open_compiled
 from kglm.kg.edits import FactEdit, NewEntity, plan
 from kglm.kg.ids import REVERSE
 from kglm.kg.journal import Change
-from kglm.kg.literals import is_date, is_literal, quantity_unit, render_literal
+from kglm.kg.literals.literal import is_date, is_literal, quantity_unit, render_literal
 from kglm.kg.overlay import Edges, Overlay
 from kglm.kg.store import Found, Store
 

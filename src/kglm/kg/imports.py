@@ -18,16 +18,16 @@ from pathlib import Path
 
 from kglm.errors import DataError, KglmError
 from kglm.files import Block, exclusive, read_blocks, reading
-from kglm.kg.authors import read_authors
 from kglm.kg.compiled import compile_store
-from kglm.kg.kgtk import REQUIRED as KGTK_COLUMNS
-from kglm.kg.kgtk import parse_kgtk
-from kglm.kg.ntriples import parse_ntriples
-from kglm.kg.records import Batch, ImportOptions, Source
+from kglm.kg.importers.authors import read_authors
+from kglm.kg.importers.kgtk import REQUIRED as KGTK_COLUMNS
+from kglm.kg.importers.kgtk import parse_kgtk
+from kglm.kg.importers.ntriples import parse_ntriples
+from kglm.kg.importers.records import Batch, ImportOptions, Source
+from kglm.kg.importers.table import parse_facts, parse_jsonl, parse_redirects, parse_relations
+from kglm.kg.importers.wikidata import parse_dump
 from kglm.kg.staging import Staging
 from kglm.kg.store import Store
-from kglm.kg.tables import parse_facts, parse_jsonl, parse_redirects, parse_relations
-from kglm.kg.wikidata import parse_dump
 from kglm.packed import open_binary
 from kglm.parallel import available_cores, ordered_map
 from kglm.progress import progress

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 
 from kglm.errors import GraphError
 from kglm.kg.arrays import canonical_id
-from kglm.kg.literals import is_literal
+from kglm.kg.literals.literal import is_literal
 from kglm.kg.store import FactRow, Store
 
 Action = Literal["add", "remove", "link", "unlink", "create"]

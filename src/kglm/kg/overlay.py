@@ -12,7 +12,7 @@ from kglm.kg.arrays import IntArray, canonical_id
 from kglm.kg.compiled import CompiledGraph
 from kglm.kg.ids import is_relation_id
 from kglm.kg.journal import Change
-from kglm.kg.literals import is_literal
+from kglm.kg.literals.literal import is_literal
 
 
 class Edges(NamedTuple):

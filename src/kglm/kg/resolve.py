@@ -12,8 +12,15 @@ from typing import TYPE_CHECKING
 
 from kglm.errors import GraphError, KglmError, LiteralError, UnknownIdError
 from kglm.kg.ids import REFLEXIVE, REVERSE, is_entity_id, is_item_id, is_relation_id
-from kglm.kg.literals import canonical_literal, is_date, is_literal, is_quantity, literal_from_text, quantity_unit
-from kglm.kg.quantities import Quantity, normal_unit, parse_quantity, unit_spellings
+from kglm.kg.literals.literal import (
+    canonical_literal,
+    is_date,
+    is_literal,
+    is_quantity,
+    literal_from_text,
+    quantity_unit,
+)
+from kglm.kg.literals.quantities import Quantity, normal_unit, parse_quantity, unit_spellings
 from kglm.kg.store import Found
 from kglm.kg.suggest import suggest
 

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from kglm.errors import DataError, KglmError
 from kglm.files import sync_directory, writing
-from kglm.kg.literals import is_literal
-from kglm.kg.records import Batch
+from kglm.kg.importers.records import Batch
+from kglm.kg.literals.literal import is_literal
 from kglm.kg.store import create_indexes, create_schema
 from kglm.progress import Advance
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from kglm.kg.arrays import run_starts
 from kglm.kg.graph import KnowledgeGraph
-from kglm.kg.literals import is_literal
+from kglm.kg.literals.literal import is_literal
 from kglm.model.aliases import AliasTable
 from kglm.model.cues import Cues, Named, TextCues
 from kglm.text.document import END, START, Document, Mention

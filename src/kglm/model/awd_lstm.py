@@ -9,7 +9,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from kglm.model.chunk import Chunk
-from kglm.model.encoder import EncoderConfig, State
+from kglm.model.encoders.awd_lstm import EncoderConfig, State
 from kglm.model.parts import ChunkModel, Scores
 from kglm.model.softmax import linear_log_prob, linear_log_probs
 from kglm.text.vocabulary import UNKNOWN_INDEX

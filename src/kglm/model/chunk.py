@@ -25,7 +25,7 @@ from kglm.kg.graph import KnowledgeGraph
 from kglm.model.aliases import AliasTable
 from kglm.model.annotation import EncodedDocument, Ints, Start, Type, frequency_bucket
 from kglm.model.cues import Cues, Named, window
-from kglm.model.encoder import Share
+from kglm.model.encoders.awd_lstm import Share
 from kglm.model.parents import places
 from kglm.text.vocabulary import PADDING_INDEX
 

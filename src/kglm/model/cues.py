@@ -34,9 +34,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from kglm.kg.dates import DAY
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import INSTANCE_OF
+from kglm.kg.literals.dates import DAY
 from kglm.text.document import END, START
 from kglm.text.function_words import is_content
 

@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from kglm.kg.embedding.vectors import GraphVectors
 from kglm.kg.graph import KnowledgeGraph
-from kglm.kg.literals import is_literal
-from kglm.kg.vectors import GraphVectors
+from kglm.kg.literals.literal import is_literal
 from kglm.model.annotation import Facts, frequency_bucket
 from kglm.text.document import Document
 from kglm.text.vocabulary import PADDING_INDEX, Vocabulary

@@ -33,7 +33,7 @@ from torch import Generator, Tensor, nn
 
 from kglm.model.annotation import Type
 from kglm.model.chunk import Chunk
-from kglm.model.encoder import EncoderConfig, LayerState, State
+from kglm.model.encoders.awd_lstm import EncoderConfig, LayerState, State
 from kglm.model.parents import BUCKETS
 from kglm.model.parts import ChunkModel, Scores, seeded
 from kglm.model.softmax import linear_log_prob

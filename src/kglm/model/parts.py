@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from kglm.errors import ConfigError
 from kglm.model.chunk import Chunk
-from kglm.model.encoder import Encoder, EncoderConfig, EncoderOutput, LayerState, Regularisation, State
+from kglm.model.encoders.awd_lstm import Encoder, EncoderConfig, EncoderOutput, LayerState, Regularisation, State
 from kglm.model.entities import EntityTable
 from kglm.model.latent import Latent, LatentScores, twin
 from kglm.model.options import LatentConfig

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Request
 from fastapi.responses import StreamingResponse
 
+from kglm.answer.generate import GenerateConfig
 from kglm.errors import KglmError
-from kglm.infer.generate import GenerateConfig
 from kglm.serve import shapes, views
 from kglm.serve.problems import Problem, from_error
 from kglm.serve.service import Service

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kglm.kg.graph import KnowledgeGraph
-from kglm.kg.literals import is_literal
+from kglm.kg.literals.literal import is_literal
 from kglm.kg.resolve import relation_names
 
 PREFIXES = 500

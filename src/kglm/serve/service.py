@@ -12,10 +12,10 @@ from fastapi import Request
 
 from kglm import __version__
 from kglm.annotate.annotator import Annotator
-from kglm.annotate.linker import Linked
-from kglm.infer.live import Live
-from kglm.infer.next_word import NextWords, next_words
-from kglm.infer.reading import Span
+from kglm.answer.model import Live
+from kglm.answer.next_word import NextWords, next_words
+from kglm.answer.reading import Span
+from kglm.linking.linker import Linked
 from kglm.serve import page, shapes
 from kglm.serve.explore import Library
 from kglm.serve.lookup import Lookup

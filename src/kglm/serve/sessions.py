@@ -12,8 +12,8 @@ from collections import OrderedDict
 from itertools import islice
 from typing import NamedTuple
 
+from kglm.answer.model import Live
 from kglm.errors import GraphError, LiteralError
-from kglm.infer.live import Live
 from kglm.kg.edits import FactEdit, by_ids
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.journal import Change

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kglm.annotate.linker import Linked
-from kglm.infer.next_word import NextWords, Reason, describe
+from kglm.answer.next_word import NextWords, Reason, describe
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import REVERSE
-from kglm.kg.literals import is_literal, render_literal
+from kglm.kg.literals.literal import is_literal, render_literal
+from kglm.linking.linker import Linked
 from kglm.model.annotation import Type
 from kglm.serve import shapes
 from kglm.text.document import END, START, Document

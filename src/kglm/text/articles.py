@@ -30,13 +30,13 @@ from kglm.text.article import (
     ReadingReport,
     article_from,
 )
-from kglm.text.dumps import Dump
-from kglm.text.dumps import read_redirects as read_dump_redirects
 from kglm.text.marked import Passage, masked, read_marks
 from kglm.text.records import article_from_json, redirects_from_json
-from kglm.text.rendered import html_title, read_html
-from kglm.text.titles import ENGLISH, Namespaces, follow_redirects
-from kglm.text.wikitext import read_wikitext
+from kglm.text.wiki.dumps import Dump
+from kglm.text.wiki.dumps import read_redirects as read_dump_redirects
+from kglm.text.wiki.rendered import html_title, read_html
+from kglm.text.wiki.titles import ENGLISH, Namespaces, follow_redirects
+from kglm.text.wiki.wikitext import read_wikitext
 
 __all__ = [
     "Article",

@@ -19,9 +19,9 @@ from kglm.kg.ids import normalise_title
 from kglm.text.article import NO_TEXT, NOT_AN_ARTICLE, Article, Link, ReadingReport, article_from
 from kglm.text.document import END, START, other_keys, parse_document
 from kglm.text.marked import Passage, masked, read_marks
-from kglm.text.rendered import host_of, read_html
-from kglm.text.titles import ENGLISH
-from kglm.text.wikitext import read_wikitext
+from kglm.text.wiki.rendered import host_of, read_html
+from kglm.text.wiki.titles import ENGLISH
+from kglm.text.wiki.wikitext import read_wikitext
 
 FORMS = ("text", "html", "wikitext", "tokens")
 

@@ -18,7 +18,7 @@ import torch
 from kglm.errors import ConfigError
 from kglm.model.annotation import EncodedDocument
 from kglm.model.chunk import Piece
-from kglm.model.encoder import LayerState, State
+from kglm.model.encoders.awd_lstm import LayerState, State
 
 Batching = Literal["documents", "stream"]
 USUAL, SPREAD, SHORTEST = 0.95, 5.0, 5

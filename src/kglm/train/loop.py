@@ -25,22 +25,22 @@ from kglm.errors import ConfigError, KglmError
 from kglm.files import atomic_file
 from kglm.model.annotation import EncodedDocument
 from kglm.model.chunk import Chunk, ChunkBuilder, Piece
-from kglm.model.encoder import LayerState, Share, detach_state
+from kglm.model.encoders.awd_lstm import LayerState, Share, detach_state
 from kglm.model.parts import ChunkModel, Scores
 from kglm.progress import progress
-from kglm.train.averaging import Average, Averager
-from kglm.train.batches import Batching, Carried, Line, epoch_plan
-from kglm.train.board import Board
-from kglm.train.checkpoint import (
+from kglm.runs.checkpoint import (
     StateDirectory,
     load_into,
     optimiser_tensors,
     restore_optimiser,
     save_tensors,
 )
+from kglm.train.averaging import Average, Averager
+from kglm.train.batches import Batching, Carried, Line, epoch_plan
 from kglm.train.interrupts import Interrupt, interrupts
+from kglm.train.processes import World
+from kglm.train.tensorboard import Board
 from kglm.train.totals import Totals, evaluate
-from kglm.train.world import World
 
 BOARD_EVERY = 20
 """Steps between points of the training curve."""

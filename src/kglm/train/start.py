@@ -15,12 +15,12 @@ from kglm.errors import ConfigError, KglmError
 from kglm.files import digest_of, read_json, write_json
 from kglm.kg.graph import KnowledgeGraph
 from kglm.model.annotation import EncodedDocument
+from kglm.runs.run import Run, read_for_training
+from kglm.runs.settings import RunConfig
 from kglm.text.document import Document
 from kglm.train.loop import Trainer
-from kglm.train.run import Run, read_for_training
-from kglm.train.settings import RunConfig
+from kglm.train.processes import World, joined
 from kglm.train.threads import choose_threads
-from kglm.train.world import World, joined
 
 
 def train(

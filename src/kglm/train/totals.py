@@ -11,7 +11,7 @@ from kglm.model.annotation import EncodedDocument
 from kglm.model.chunk import Chunk, ChunkBuilder
 from kglm.model.parts import ChunkModel, Scores
 from kglm.train.batches import Carried, Plan
-from kglm.train.world import World
+from kglm.train.processes import World
 
 COMPONENTS = ("type", "new", "parent", "relation", "word_entity", "word_none")
 """What the log-probability of a target is made of; words inside mentions and outside are apart."""

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from browsing import ARABIC, DESK, Open
-from kglm.infer.live import Live
+from kglm.answer.model import Live
 from kglm.kg.ids import NEW, REFLEXIVE
 from kglm.text.document import END, START, Document, Mention, read_documents, write_documents
-from serving import SCRIPT, Client, serving
+from support.browsing import ARABIC, DESK, Open
+from support.serving import SCRIPT, Client, serving
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 

@@ -9,9 +9,9 @@ from urllib.parse import urlencode
 
 import pytest
 
-from browsing import BORN, DESK, PHONE, Open, complete, edit, words
-from kglm.infer.live import Live
-from serving import SCRIPT, Client, serving
+from kglm.answer.model import Live
+from support.browsing import BORN, DESK, PHONE, Open, complete, edit, words
+from support.serving import SCRIPT, Client, serving
 
 TOKEN = "a-token-of-24-characters"
 LOOK = (Path(__file__).parent / "look.js").read_text()

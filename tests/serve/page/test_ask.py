@@ -8,8 +8,8 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from browsing import BORN, Open, at, complete, open_word, query, words
-from serving import PROMPT, Client
+from support.browsing import BORN, Open, at, complete, open_word, query, words
+from support.serving import PROMPT, Client
 
 
 def test_words_come_while_one_types_with_their_reasons(visit: Open) -> None:

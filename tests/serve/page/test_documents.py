@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from browsing import ARABIC, Open, at, query
-from kglm.infer.live import Live
-from serving import Client, serving
+from kglm.answer.model import Live
+from support.browsing import ARABIC, Open, at, query
+from support.serving import Client, serving
 
 
 def test_a_mention_tells_all(visit: Open) -> None:

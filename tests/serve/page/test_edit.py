@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from browsing import BORN, Open, complete, edit, words
-from kglm.infer.live import Live
-from serving import serving
+from kglm.answer.model import Live
+from support.browsing import BORN, Open, complete, edit, words
+from support.serving import serving
 
 
 def test_an_edit_changes_the_words_and_is_undone(visit: Open) -> None:

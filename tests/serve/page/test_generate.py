@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from browsing import PHONE, Open, query
+from support.browsing import PHONE, Open, query
 
 
 def test_words_stream_with_the_fact_on_focus(visit: Open) -> None:

@@ -1,0 +1,325 @@
+"""The vectors of a graph's entities and relations, beside it on disk, and those of what was added since.
+
+vectors = Vectors.load("world.kg").for_graph(graph)
+vectors.entity_vectors([graph.number("Q76")])      # float32[1, D]
+vectors.relation_RD[graph.find_relation("P26")]
+
+They are kept in `KG.vectors/NUMBER/`, each directory complete or absent; the highest number counts. Rows of the entity
+table: 0 all dates, 1 all quantities, 2 the mean vector (for entities without facts), then the entities with facts.
+
+An edit never needs retraining: what was trained stays as it is, and an entity that was not gets the mean of what its
+facts say of it, v_p + v_r where it is the tail of (p, r, ·) and v_e − v_r where it is the head of (·, r, e), at unit
+length; a new relation gets the mean of v_e − v_p. These live beside the table, which is mapped and never copied.
+
+Shapes: R rows, D dimensions, N nodes asked for, L late nodes (not trained, now with facts).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kglm.errors import DataError, VersionError
+from kglm.files import read_json
+from kglm.kg.arrays import IntArray, LongArray
+from kglm.kg.compiled import CompiledGraph
+from kglm.kg.embedding.triples import DATE, FIRST_ENTITY, MEAN, QUANTITY
+from kglm.kg.graph import KnowledgeGraph
+from kglm.kg.literals.literal import is_date, is_literal
+from kglm.kg.snapshots import load_array, newest, publish
+
+FORMAT = 1
+SUFFIX = ".vectors"
+ATTEMPTS = 5
+NODES_AT_ONCE = 4096
+FloatArray = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class Vectors:
+    """Trained vectors. Ask them through `for_graph`, which knows about edits."""
+
+    entity_RD: FloatArray
+    relation_RD: FloatArray
+    """By relation index; reflexive, and what had no facts, is zero."""
+    row_of_node: IntArray
+    meta: Mapping[str, Any]
+    """`graph`: what they were trained on; `config`, `metrics`, and what else the trainer says."""
+    place: Path | None = None
+
+    @classmethod
+    def load(cls, kg: str | Path) -> Vectors:
+        """The vectors beside the graph file `kg`, mapped."""
+        home = vectors_directory(kg)
+        for _ in range(ATTEMPTS):  # a directory that was there a moment ago may have been replaced
+            directory = newest(home)
+            if directory is None:
+                break
+            try:
+                return cls._open(directory)
+            except DataError:
+                if newest(home) == directory:
+                    raise
+        raise DataError("has no vectors", place=kg, remedy=f"make them with: kglm kg embed {kg}")
+
+    @classmethod
+    def _open(cls, directory: Path) -> Vectors:
+        again = f"make them again with: kglm kg embed {str(directory.parent).removesuffix(SUFFIX)}"
+        meta = read_json(directory / "meta.json")
+        format = meta.get("format") if isinstance(meta, dict) else None
+        if format != FORMAT:
+            raise VersionError(
+                f"are vectors of format {format}, this version of kglm reads {FORMAT}", place=directory, remedy=again
+            )
+        try:
+            nodes, rows, relations, dim = (int(meta[key]) for key in ("nodes", "rows", "relations", "dim"))
+            _ = int(meta["graph"]["generation"]), meta["graph"]["digest"], meta["graph"]["ids"]
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(f"lacks {error}", place=directory / "meta.json", remedy=again) from error
+        entity = _checked(directory / "entity.npy", np.float32, (rows, dim), again)
+        relation = _checked(directory / "relation.npy", np.float32, (relations, dim), again)
+        row_of_node = _checked(directory / "row_of_node.npy", np.int32, (nodes,), again)
+        return cls(entity, relation, row_of_node, meta, directory)
+
+    def save(self, kg: str | Path) -> Path:
+        """Put them beside the graph, in place of older ones. A reader finds the old or the new, never half."""
+        arrays = {"entity": self.entity_RD, "relation": self.relation_RD, "row_of_node": self.row_of_node}
+        shape = {
+            "nodes": len(self.row_of_node),
+            "rows": len(self.entity_RD),
+            "relations": len(self.relation_RD),
+            "dim": self.dim,
+        }
+        return publish(vectors_directory(kg), arrays, dict(self.meta) | {"format": FORMAT} | shape)
+
+    @property
+    def dim(self) -> int:
+        return int(self.entity_RD.shape[1])
+
+    @cached_property
+    def node_of_row(self) -> LongArray:
+        """The nodes of the rows from `FIRST_ENTITY` on."""
+        return np.flatnonzero(self.row_of_node >= FIRST_ENTITY)
+
+    @cached_property
+    def _untrained_nodes(self) -> LongArray:
+        return np.flatnonzero(self.row_of_node == MEAN)
+
+    @cached_property
+    def _trained_relation(self) -> npt.NDArray[np.bool_]:
+        trained: npt.NDArray[np.bool_] = (self.relation_RD != 0).any(axis=1)
+        trained[:2] = True  # reflexive is zero by definition
+        return trained
+
+    def for_graph(self, graph: KnowledgeGraph) -> GraphVectors:
+        """The vectors of all nodes and relations of a graph as it is now."""
+        self._check(graph)
+        late_L, row_L = self._late_nodes(graph)
+        start = GraphVectors(self, self.relation_RD, late_L, row_L, np.zeros((0, self.dim), np.float32))
+        relation_RD = self._relations(graph, start)
+        return self._induced(graph, GraphVectors(self, relation_RD, late_L, row_L, start.late_LD))
+
+    def _check(self, graph: KnowledgeGraph) -> None:
+        """Numbers must mean the same nodes. Edits only append nodes, so an ancestor of the graph is as good."""
+        trained = self.meta["graph"]
+        generation = int(trained["generation"])
+        place = self.place or graph.store.path
+        if graph.generation >= generation and graph.store.digest(generation) == trained["digest"]:
+            return
+        if len(graph) < len(self.row_of_node) or graph.relation_count < len(self.relation_RD):
+            raise DataError(
+                f"are vectors of {len(self.row_of_node)} nodes and {len(self.relation_RD)} relations, the graph has"
+                f" {len(graph)} and {graph.relation_count}",
+                place=place,
+                remedy=f"refresh the graph, or make them again with: kglm kg embed {graph.store.path}",
+            )
+        if ids_digest(graph, len(self.row_of_node), len(self.relation_RD)) != trained["ids"]:
+            raise DataError(
+                "are the vectors of another graph: its nodes have other ids",
+                place=place,
+                remedy=f"make them again with: kglm kg embed {graph.store.path}",
+            )
+
+    def _late_nodes(self, graph: KnowledgeGraph) -> tuple[LongArray, IntArray]:
+        """Nodes whose row is not the one of `row_of_node`: new ones, and entities that had no facts but now may.
+
+        A row of −1 is one that has yet to be found.
+        """
+        trained, base, touched = len(self.row_of_node), graph.overlay.base, graph.overlay.touched
+        old = self._untrained_nodes
+        inside = np.minimum(old, len(base) - 1)
+        with_facts = (base.edge_offsets[inside + 1] - base.edge_offsets[inside] > 1) & (old < len(base))
+        with_facts |= np.isin(old, np.fromiter(touched, np.int64, len(touched)))
+        new = np.arange(trained, len(graph))
+        kinds = np.full(len(new), -1, np.int32)
+        for place, node in enumerate(new.tolist()):
+            if is_literal(id := graph.id(node)):
+                kinds[place] = DATE if is_date(id) else QUANTITY
+        old = old[with_facts]
+        return np.concatenate([old, new]), np.concatenate([np.full(len(old), -1, np.int32), kinds])
+
+    def _relations(self, graph: KnowledgeGraph, known: GraphVectors) -> FloatArray:
+        """The table of relations. One that was not trained gets the mean of v_e − v_p, its reverse the negative."""
+        trained = np.zeros(graph.relation_count, np.bool_)
+        trained[: len(self.relation_RD)] = self._trained_relation[: graph.relation_count]
+        head, relation, tail = _facts_with(graph, ~trained, self.meta["graph"]["generation"])
+        if len(trained) == len(self.relation_RD) and not len(head):
+            return self.relation_RD
+        table_RD = np.zeros((len(trained), self.dim), np.float32)
+        size = min(len(table_RD), len(self.relation_RD))
+        table_RD[:size] = self.relation_RD[:size]
+        p, e = known.rows(head), known.rows(tail)
+        sure = (p >= 0) & (p != MEAN) & (e >= 0) & (e != MEAN)
+        for r in np.unique(relation[sure]):
+            facts = sure & (relation == r)
+            table_RD[r] = (self.entity_RD[e[facts]] - self.entity_RD[p[facts]]).mean(0)
+            table_RD[r + 1] = -table_RD[r]
+        return table_RD
+
+    def _induced(self, graph: KnowledgeGraph, vectors: GraphVectors) -> GraphVectors:
+        """Give the late nodes vectors, those first that have a fact with a known entity; then those next to them."""
+        row_L, late = vectors.late_row_L.copy(), [vectors.late_LD]
+        count = 0
+        while len(missing := np.flatnonzero(row_L == -1)):
+            found = []
+            for start in range(0, len(missing), NODES_AT_ONCE):
+                places = missing[start : start + NODES_AT_ONCE]
+                known_N, vector_ND = vectors.expected(graph, vectors.late_node_L[places])
+                found.append(places[known_N])
+                late.append(vector_ND[known_N])
+            resolved = np.concatenate(found)
+            if not len(resolved):
+                break
+            row_L[resolved] = len(self.entity_RD) + count + np.arange(len(resolved))
+            count += len(resolved)
+            vectors = GraphVectors(self, vectors.relation_RD, vectors.late_node_L, row_L.copy(), np.concatenate(late))
+        row_L[row_L == -1] = MEAN
+        return GraphVectors(self, vectors.relation_RD, vectors.late_node_L, row_L, vectors.late_LD)
+
+
+@dataclass(frozen=True, eq=False)
+class GraphVectors:
+    """Vectors for every node and relation of one state of a graph."""
+
+    trained: Vectors
+    relation_RD: FloatArray
+    """By relation index of the graph."""
+    late_node_L: LongArray
+    """Nodes that do not have the row they were trained with, in order."""
+    late_row_L: IntArray
+    late_LD: FloatArray
+    """The rows after those of `entity_RD`."""
+
+    @property
+    def dim(self) -> int:
+        return self.trained.dim
+
+    @property
+    def entity_RD(self) -> FloatArray:
+        """The trained table, mapped: rows below its length are in it, the others in `late_LD`."""
+        return self.trained.entity_RD
+
+    def rows(self, numbers: npt.ArrayLike) -> IntArray:
+        """The row of each node."""
+        nodes, trained = np.asarray(numbers, np.int64), self.trained.row_of_node
+        rows = np.where(nodes < len(trained), trained[np.minimum(nodes, len(trained) - 1)], np.int32(MEAN))
+        if len(self.late_node_L):
+            place = np.minimum(np.searchsorted(self.late_node_L, nodes), len(self.late_node_L) - 1)
+            rows = np.where(self.late_node_L[place] == nodes, self.late_row_L[place], rows)
+        return rows
+
+    def entity_vectors(self, numbers: npt.ArrayLike) -> FloatArray:
+        """float32[N, D]: the vector of each node, wherever it is kept."""
+        return self.row_vectors(self.rows(numbers))
+
+    def row_vectors(self, row_N: IntArray) -> FloatArray:
+        late_N = row_N >= len(self.entity_RD)
+        vector_ND = self.entity_RD[np.where(late_N, MEAN, row_N)]
+        if late_N.any():
+            vector_ND[late_N] = self.late_LD[row_N[late_N] - len(self.entity_RD)]
+        return vector_ND
+
+    def expected(self, graph: KnowledgeGraph, nodes: LongArray) -> tuple[npt.NDArray[np.bool_], FloatArray]:
+        """What the facts of nodes say of them, at unit length; and whether they say anything."""
+        offsets, relation, tail = graph.edges_of(nodes)
+        owner = np.repeat(np.arange(len(nodes)), np.diff(offsets))
+        row = self.rows(tail)
+        use = (relation > 1) & (row >= 0) & (row != MEAN)
+        owner, relation, row = owner[use], relation[use], row[use]
+        # (node, r, e) is the head's side, v_e − v_r; (node, reverse of r, p) the tail's, v_p + v_r
+        sign = np.where(relation % 2, 1, -1).astype(np.float32)[:, None]
+        says = self.row_vectors(row) + sign * self.relation_RD[relation & ~1]
+        known_N, start = np.unique(owner, return_index=True)
+        vector_ND = np.zeros((len(nodes), self.dim), np.float32)
+        if len(known_N):
+            vector_ND[known_N] = np.add.reduceat(says, start)
+        norm_N = np.linalg.norm(vector_ND, axis=1)
+        vector_ND[norm_N > 0] /= norm_N[norm_N > 0, None]
+        return norm_N > 0, vector_ND
+
+
+def _facts_with(
+    graph: KnowledgeGraph, relations: npt.NDArray[np.bool_], generation: int
+) -> tuple[LongArray, IntArray, IntArray]:
+    """Forward facts of these relations, none of which had a fact at `generation`."""
+    base, overlay = graph.overlay.base, graph.overlay
+    touched = np.fromiter(overlay.touched, np.int64, len(overlay.touched))
+    offsets, relation, tail = graph.edges_of(touched)
+    head = np.repeat(touched, np.diff(offsets))
+    if base.generation > generation:
+        late = np.flatnonzero(relations[base.edge_relation])
+        heads = np.searchsorted(base.edge_offsets, late, side="right") - 1
+        late, heads = late[stay := ~np.isin(heads, touched)], heads[stay]
+        head = np.concatenate([head, heads])
+        relation = np.concatenate([relation, base.edge_relation[late]])
+        tail = np.concatenate([tail, base.edge_tail[late]])
+    wanted = relations[relation] & (relation % 2 == 0)
+    return head[wanted], relation[wanted], tail[wanted]
+
+
+def _checked(path: Path, kind: type[Any], shape: tuple[int, ...], remedy: str) -> npt.NDArray[Any]:
+    array = load_array(path, remedy, mapped=True)
+    if array.shape != shape or array.dtype != kind:
+        found = f"{array.dtype}{list(array.shape)}, expected {np.dtype(kind)}{list(shape)}"
+        raise DataError(f"is {found}", place=path, remedy=remedy)
+    return array
+
+
+def vectors_directory(kg: str | Path) -> Path:
+    return Path(f"{kg}{SUFFIX}")
+
+
+def described(graph: KnowledgeGraph) -> dict[str, Any]:
+    """What `meta["graph"]` of vectors trained on this graph says: enough to know it again after edits."""
+    return {
+        "digest": graph.store.digest(graph.generation),
+        "generation": graph.generation,
+        "ids": ids_digest(graph, len(graph), graph.relation_count),
+    }
+
+
+def ids_digest(graph: KnowledgeGraph, nodes: int, relations: int) -> str:
+    """A hash of the ids of the first nodes and relation indices, in order."""
+    base, overlay = graph.overlay.base, graph.overlay
+    inside = min(nodes, len(base))
+    late = [id.encode() for id in overlay.ids[: nodes - inside]]
+    of_bytes, length_N = _stored_ids(base, inside)
+    lengths = np.concatenate([length_N, np.array([len(id) for id in late], np.int64)])
+    digest = of_bytes.copy()
+    for part in (*late, lengths.tobytes(), "\n".join(overlay.relations[: relations // 2]).encode()):
+        digest.update(part)
+    return str(digest.hexdigest())
+
+
+@lru_cache(4)  # a fork for every edit asks for the same
+def _stored_ids(base: CompiledGraph, count: int) -> tuple[Any, LongArray]:
+    """A hash of the first ids of a stored graph, and how long they are."""
+    stored = base.id_bytes[: base.id_offsets[count]].tobytes()
+    return hashlib.blake2b(stored, digest_size=8), np.diff(base.id_offsets[: count + 1])

@@ -1,0 +1,150 @@
+"""N-Triples: Wikidata's truthy dump, and with `mint_ids` any other graph in RDF.
+
+The truthy dump says no precision: a first of January is taken for a year, any other date for a day. It says no unit
+either. Its years before Christ are astronomical (0000 is 1 BC); they are converted.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from urllib.parse import unquote
+
+from kglm.errors import LiteralError
+from kglm.kg.ids import WIKIDATA_ENTITY, is_item_id, mint
+from kglm.kg.importers.records import Batch, Source, TermReader, without_surrogates
+from kglm.kg.literals.dates import Date
+from kglm.kg.literals.quantities import Quantity
+
+DIRECT = "http://www.wikidata.org/prop/direct/"
+LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
+ALIAS = "http://www.w3.org/2004/02/skos/core#altLabel"
+DESCRIPTION = "http://schema.org/description"
+ABOUT = "http://schema.org/about"
+SAME_AS_LABEL = frozenset({"http://schema.org/name", "http://www.w3.org/2004/02/skos/core#prefLabel"})
+XSD = "http://www.w3.org/2001/XMLSchema#"
+
+_TRIPLE = re.compile(r"\s*(<[^>]*>|_:\S+)\s+<([^>]*)>\s+(.+?)\s*\.\s*\Z", re.DOTALL)
+_LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"(?:@([\w-]+)|\^\^<([^>]*)>)?\Z', re.DOTALL)
+_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
+_CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "b": "\b", "f": "\f"}
+_TIME = re.compile(r"([+-]?)(\d+)-(\d\d)-(\d\d)(?:T.*)?\Z")
+_NUMBERS = frozenset(XSD + name for name in ("decimal", "integer", "double", "float", "int", "nonNegativeInteger"))
+_DATES = frozenset(XSD + name for name in ("dateTime", "date"))
+
+
+def parse_ntriples(data: bytes, first_line: int, source: Source) -> Batch:
+    """Triples, one a line."""
+    batch = Batch()
+    terms = TermReader(batch, source.options)
+    for number, raw in enumerate(data.split(b"\n"), first_line):
+        if not raw.strip() or raw.startswith(b"#"):
+            continue
+        try:
+            match = _TRIPLE.match(raw.decode())
+        except UnicodeDecodeError:
+            batch.problem(number, "invalid UTF-8", "invalid UTF-8")
+            continue
+        if match is None:
+            batch.problem(number, "not a triple", "not a triple")
+            continue
+        try:
+            _add_triple(match[1], match[2], match[3], number, batch, terms)
+        except LiteralError:
+            batch.skip("malformed literal")
+    return batch
+
+
+def _add_triple(subject: str, predicate: str, value: str, line: int, batch: Batch, terms: TermReader) -> None:
+    language = terms.options.language
+    if predicate == ABOUT:
+        site = f"<https://{language}.wikipedia.org/wiki/"
+        if subject.startswith(site) and (id := _term(value, "", terms)):
+            batch.entity(id, None, (), title=unquote(subject[len(site) : -1]))
+        return
+    head = _term(subject, "Q", terms)
+    if head is None:
+        batch.skip("subject is not an entity")
+    elif predicate in (LABEL, ALIAS, DESCRIPTION):
+        literal = _LITERAL.match(value)
+        if literal is None or literal[2] not in (language, None):
+            batch.skip("text in another language")
+        elif predicate == DESCRIPTION:
+            batch.entities.append((head, _unescaped(literal[1]), None))
+        else:
+            batch.name(head, _unescaped(literal[1]), int(predicate == ALIAS))
+    elif predicate in SAME_AS_LABEL:
+        return
+    else:
+        _add_fact(head, predicate, value, line, batch, terms)
+
+
+def _add_fact(head: str, predicate: str, value: str, line: int, batch: Batch, terms: TermReader) -> None:
+    if predicate.startswith(DIRECT):
+        relation: str | None = predicate.removeprefix(DIRECT)
+    elif terms.options.mint_ids:
+        relation = terms.relation(_split_address(predicate)[1])
+    else:
+        batch.skip("not a direct claim")
+        return
+    tail = _literal(value, batch) if value.startswith('"') else _term(value, "Q", terms)
+    if tail is None:
+        if not value.startswith('"'):
+            batch.skip("value is not an entity")
+    elif relation is not None:
+        terms.fact(line, head, relation, tail)
+
+
+def _term(iri: str, letter: str, terms: TermReader) -> str | None:
+    address = iri.strip("<>")
+    if address.startswith((WIKIDATA_ENTITY, "https" + WIKIDATA_ENTITY[4:])):
+        id = address.rpartition("/")[2]
+        return id if is_item_id(id) else None
+    if letter and terms.options.mint_ids and not iri.startswith("_:"):
+        # …/people/1 and …/places/1 are two things: the id tells the namespaces apart
+        namespace, name = _split_address(address)
+        return terms.minted(f"{mint(name, letter)}.{zlib.crc32(namespace.encode()) & 0xFFFF:04x}", name)
+    return None
+
+
+def _split_address(address: str) -> tuple[str, str]:
+    """Namespace and name: cut after the last `#` or `/`; underscores of the name stand for blanks."""
+    cut = max(address.rstrip("/#").rfind(mark) for mark in "/#") + 1
+    return address[:cut], unquote(address[cut:].rstrip("/#")).replace("_", " ")
+
+
+def _literal(value: str, batch: Batch) -> str | None:
+    match = _LITERAL.match(value)
+    if match is None:
+        raise LiteralError("not a literal")
+    text, language, datatype = match.groups()
+    if datatype in _DATES:
+        return _date(text)
+    if datatype in _NUMBERS:
+        return Quantity.from_amount(text, "1").id
+    batch.skip("text" if language else f"literal {(datatype or 'string').rpartition('#')[2]}")
+    return None
+
+
+def _date(text: str) -> str:
+    match = _TIME.match(text)
+    if match is None:
+        raise LiteralError(f"not a date: {text!r}")
+    sign, digits, month, day = match.groups()
+    year = -int(digits) if sign == "-" else int(digits)
+    year = year - 1 if year <= 0 else year  # astronomical to historical: 0 is 1 BC, -43 is 44 BC
+    precision = 9 if (month, day) == ("01", "01") else 11
+    return Date.from_time(f"{'-' if year < 0 else '+'}{abs(year):04d}-{month}-{day}T00:00:00Z", precision).id
+
+
+def _unescaped(text: str) -> str:
+    if "\\" not in text:
+        return text
+
+    def replace(match: re.Match[str]) -> str:
+        code = match[1] or match[2]
+        if code:
+            return chr(int(code, 16)) if int(code, 16) <= 0x10FFFF else "\ufffd"
+        return _CONTROLS.get(match[3], match[3])
+
+    return without_surrogates(_ESCAPE.sub(replace, text))

@@ -1,0 +1,83 @@
+"""What the graph says of an entity that decides which words can stand for it: "she", "it", "the band".
+
+Read from `instance of`, `occupation` and `sex or gender`, by Wikidata's ids, or by these names in a graph that has ids
+of its own.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+from kglm.kg.graph import KnowledgeGraph
+from kglm.kg.ids import INSTANCE_OF
+from kglm.kg.literals.literal import is_literal
+
+Gender = Literal["male", "female"]
+HUMANS = frozenset(["human", "person", "people", "fictional human", "human biblical figure", "character"])
+_GROUPS = """
+band duo trio group team club company organization organisation orchestra choir party government army people tribe
+family ensemble crew board council committee agency force forces union couple siblings brothers sisters
+"""
+GROUPS = frozenset(_GROUPS.split())
+"""Kinds of which one says "they"."""
+MAX_KINDS = 12
+MAX_WORDS = 3
+"""Of a kind."""
+_RELATIONS = {
+    "instance of": INSTANCE_OF,
+    "occupation": "P106",
+    "sex or gender": "P21",
+}
+
+
+class Traits(NamedTuple):
+    """How an entity can be spoken of."""
+
+    human: bool
+    gender: Gender | None
+    group: bool
+    kinds: frozenset[str]
+    """What it can be called: "game" and "video game" for a video game."""
+
+
+class TraitReader:
+    """Traits of the entities of one graph."""
+
+    def __init__(self, graph: KnowledgeGraph) -> None:
+        self._graph = graph
+        self._relations = {name: _find(graph, id, name) for name, id in _RELATIONS.items()}
+        self.of = lru_cache(1 << 17)(self._read)
+
+    def _names(self, node: int, relation: str) -> list[str]:
+        index = self._relations[relation]
+        tails = [] if index is None else self._graph.tails(node, index)[:MAX_KINDS].tolist()
+        return [name.casefold() for tail in tails for name in self._graph.names(tail)[:1]]
+
+    def _read(self, node: int) -> Traits:
+        if is_literal(self._graph.id(node)):
+            return Traits(False, None, False, frozenset())
+        classes = self._names(node, "instance of")
+        genders = self._names(node, "sex or gender")
+        works = self._names(node, "occupation")
+        kinds = frozenset(ending for name in [*classes, *works] for ending in _endings(name))
+        human = bool(HUMANS & set(classes)) or bool(genders) or (bool(works) and not classes)
+        gender = next((each for each in genders if each in ("male", "female")), None)
+        return Traits(human, gender, not human and bool(GROUPS & kinds), kinds - HUMANS)  # type: ignore[arg-type]
+
+
+def _endings(name: str) -> list[str]:
+    """What is said for short: the last word, the last two and three."""
+    words = name.split()
+    return [" ".join(words[-length:]) for length in range(1, min(len(words), MAX_WORDS) + 1)]
+
+
+def _find(graph: KnowledgeGraph, id: str, name: str) -> int | None:
+    """A relation by Wikidata's id, else by its name."""
+    found = graph.find_relation(id)
+    if found is not None:
+        return found
+    for index in range(2, graph.relation_count, 2):
+        if name in (each.casefold() for each in graph.relation_names(graph.relation_id(index))):
+            return index
+    return None

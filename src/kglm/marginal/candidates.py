@@ -1,0 +1,180 @@
+"""Who may be mentioned where in a text: the entities whose names stand there, as an annotator would find them.
+
+Four kinds: entities one of whose names begins at the place; dates and quantities of these that do; entities that are
+named in full somewhere in the text, where a word of their name stands alone ("Obama"); and where a pronoun stands, who
+was named last or first. A place with many namesakes keeps the most probable, those first that have a fact with someone
+else in the text. Nothing else is excluded by this: the particle filter covers what is left out, the beam is a bound
+without it.
+
+Legend: T targets, P pairs of place and entity.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from kglm.kg.graph import KnowledgeGraph
+from kglm.kg.literals.literal import is_literal
+from kglm.linking.coreference import PRONOUNS
+from kglm.linking.name_index import NameIndex
+from kglm.marginal.cache import NO_CACHE, Cache
+from kglm.marginal.entity_words import Said, WordTable
+from kglm.marginal.prepared_text import AllEntities, Parts, Scene
+from kglm.model.aliases import AliasTable
+from kglm.model.kglm import Kglm
+from kglm.model.text_scores import LatentTables, Text
+from kglm.text.document import Document
+
+NAMESAKES = 8
+"""Entities of one place that are weighed."""
+MEANT = 3
+"""Entities named last that a pronoun may stand for."""
+SURPRISE = -3.0
+"""log p of a plain word above which it is not taken for a part of a name."""
+
+
+class NamedHere:
+    """Candidates of one text."""
+
+    complete = False
+
+    def __init__(
+        self,
+        text: Text,
+        graph: KnowledgeGraph,
+        aliases: AliasTable,
+        names: NameIndex,
+        latent: LatentTables,
+        words: WordTable,
+        *,
+        namesakes: int = NAMESAKES,
+    ) -> None:
+        self._text = text
+        self._aliases = aliases
+        self._length: dict[tuple[int, int], int] = {}
+        targets = text.surface[1:]
+        found: list[dict[int, None]] = [{} for _ in targets]
+        for t, _, nodes in names.spans(targets):
+            found[t].update(dict.fromkeys(node for node in nodes if targets[t] in aliases[node].surface))
+        linked = _linked(graph, sorted({node for nodes in found for node in nodes}))
+        kept = _most_probable(found, linked, latent, namesakes)
+        _add_literals(kept, targets, graph, aliases)
+        _add_parts(kept, targets, aliases, words)
+        _add_meant(kept, targets, graph)
+        self._at = [sorted(nodes) for nodes in kept]
+        words.prepare(self._sure())
+
+    def at(self, t: int) -> Sequence[int]:
+        return self._at[t]
+
+    def length(self, t: int, node: int) -> int:
+        """Words from t on that stand in one of the entity's names in this order."""
+        found = self._length.get((t, node))
+        if found is None:
+            found = self._length[t, node] = _run(self._aliases[node].names, self._text.surface[t + 1 :])
+        return found
+
+    def _sure(self) -> list[Said]:
+        """All words of entities that are sure to be asked for: at once they cost a fraction."""
+        return [
+            Said(later, node, t)
+            for t, nodes in enumerate(self._at)
+            for node in nodes
+            for later in range(t, min(t + self.length(t, node) + 1, len(self._text)))
+        ]
+
+
+def named_scene(parts: Parts, model: Kglm, document: Document, names: NameIndex, cache: Cache = NO_CACHE) -> Scene:
+    """A text with the candidates of its names."""
+    scene = Scene(parts, model, document, AllEntities(len(parts.graph)), cache)
+    scene.candidates = NamedHere(scene.text, parts.graph, parts.aliases, names, scene.latent, scene.words)
+    return scene
+
+
+def _run(names: Sequence[Sequence[str]], words: Sequence[str]) -> int:
+    """The longest beginning of `words` that is a part of a name; at least 1."""
+    longest = 1
+    for name in names:
+        for start in range(len(name)):
+            length = 0
+            while start + length < len(name) and length < len(words) and name[start + length] == words[length]:
+                length += 1
+            longest = max(longest, length)
+    return longest
+
+
+def _linked(graph: KnowledgeGraph, nodes: Sequence[int]) -> set[int]:
+    """Those that have a fact with another one of them."""
+    if not nodes:
+        return set()
+    node_N = np.array(nodes, np.int64)
+    edges = graph.edges_of(node_N)
+    head = np.repeat(node_N, np.diff(edges.offsets))
+    inside = np.isin(edges.tail, node_N) & (edges.tail != head)
+    return set(head[inside].tolist()) | set(edges.tail[inside].tolist())
+
+
+def _most_probable(
+    found: Sequence[dict[int, None]], linked: set[int], latent: LatentTables, namesakes: int
+) -> list[set[int]]:
+    """At each place the linked ones first, then by p(e | new)."""
+    pairs = [(t, node) for t, nodes in enumerate(found) for node in nodes]
+    kept: list[set[int]] = [set() for _ in found]
+    if not pairs:
+        return kept
+    t_P, node_P = (np.array(column, np.int64) for column in zip(*pairs, strict=True))
+    score_P = latent.new(t_P, node_P) + 1e6 * np.isin(node_P, np.fromiter(linked, np.int64, len(linked)))
+    for place in np.lexsort((node_P, -score_P, t_P)).tolist():
+        t, node = pairs[place]
+        if len(kept[t]) < namesakes:
+            kept[t].add(node)
+    return kept
+
+
+def _add_literals(kept: Sequence[set[int]], targets: Sequence[str], graph: KnowledgeGraph, aliases: AliasTable) -> None:
+    """Dates and quantities of the entities found, where one of the ways to say them begins."""
+    heads = np.array(sorted({node for nodes in kept for node in nodes}), np.int64)
+    tails = np.unique(graph.edges_of(heads).tail).tolist() if len(heads) else []
+    starting: dict[str, list[tuple[int, tuple[str, ...]]]] = {}
+    for node in tails:
+        if is_literal(graph.id(node)):
+            for name in aliases[node].names:
+                starting.setdefault(name[0], []).append((node, name))
+    for t, word in enumerate(targets):
+        for node, name in starting.get(word, ()):
+            if tuple(targets[t : t + len(name)]) == name:
+                kept[t].add(node)
+
+
+def _add_parts(kept: Sequence[set[int]], targets: Sequence[str], aliases: AliasTable, words: WordTable) -> None:
+    """Where a word of a name stands alone, of those who are named in full somewhere."""
+    times = Counter(node for nodes in kept for node in nodes)
+    by_word: dict[str, set[int]] = {}
+    for node in times:
+        for name in aliases[node].names:
+            if len(name) > 1:
+                for word in name:
+                    by_word.setdefault(word, set()).add(node)
+    for t, word in enumerate(targets):
+        if words.plain(0.0)[t] < SURPRISE:
+            often = sorted(by_word.get(word, ()), key=lambda node: (-times[node], node))
+            kept[t].update(often[:NAMESAKES])
+
+
+def _add_meant(kept: Sequence[set[int]], targets: Sequence[str], graph: KnowledgeGraph) -> None:
+    """Where a pronoun stands, whom it may mean; of namesakes, whoever is named most often in the text."""
+    times = Counter(node for nodes in kept for node in nodes)
+    named: dict[int, None] = {}  # the last one last
+    first: list[int] = []
+    for t, word in enumerate(targets):
+        real = [node for node in kept[t] if not is_literal(graph.id(node))]
+        if real:
+            most = min(real, key=lambda node: (-times[node], node))
+            named.pop(most, None)
+            named[most] = None
+            first = first or [most]
+        elif word.casefold() in PRONOUNS:
+            kept[t].update([*first, *list(named)[-MEANT:]])

@@ -1,0 +1,236 @@
+"""log p(x) of a document, without its annotation: one interface for four ways.
+
+scene = Scene(run, run.model, document, candidates)
+estimate = log_marginal(scene, MarginalConfig("particle", samples=100, seed=0))
+estimate.log_p, estimate.upp_log_p          # nats; upp divides what an unknown word gets among all unknown types
+
+importance   unbiased estimate of p(x) by samples of a proposal (the paper); log p̂ is below log p(x) on average
+particle     unbiased estimate of p(x) by a particle filter; log p̂ is below log p(x) on average, mostly by less
+beam         a lower bound of p(x), always
+exact        p(x), for small worlds
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import zlib
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from kglm.errors import ConfigError
+from kglm.marginal.beam import beam_search, exact
+from kglm.marginal.importance import draw, proposal_tables
+from kglm.marginal.particle import ParticleConfig, particle_filter
+from kglm.marginal.prepared_text import Scene
+from kglm.marginal.tracked import track
+from kglm.model.entity_nlm import EntityNlm, EntityNlmProposal
+from kglm.model.proposal import Proposal
+from kglm.model.text_scores import Floats, Text
+from kglm.text.vocabulary import UNKNOWN_INDEX
+
+Method = Literal["importance", "particle", "beam", "exact"]
+
+
+@dataclass(frozen=True)
+class MarginalConfig:
+    """How to estimate p(x)."""
+
+    method: Method = "particle"
+    """importance, particle, beam or exact."""
+    samples: int = 100
+    """Samples, particles, or the width of the beam."""
+    seed: int = 0
+    """Decides the draws; each document has draws of its own."""
+    temperature: float = 1.0
+    """Of the proposal, for importance."""
+    peek: bool = True
+    """Whether the proposal sees the word it labels, for importance."""
+    block: int = 256
+    """Samples that are drawn together, for importance: bounds the memory."""
+
+    def __post_init__(self) -> None:
+        if self.samples < 1:
+            raise ConfigError(f"{self.samples} samples", remedy="give at least 1")
+        if self.block < 1:
+            raise ConfigError(f"blocks of {self.block} samples", remedy="give at least 1")
+        if not 0 < self.temperature < float("inf"):
+            raise ConfigError(f"a temperature of {self.temperature}", remedy="give a number above 0")
+        if self.seed < 0:
+            raise ConfigError(f"the seed {self.seed}", remedy="give 0 or more")
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What is known of p(x) of one document."""
+
+    title: str
+    method: Method
+    samples: int
+    log_p: float
+    upp_log_p: float
+    targets: int
+    unknown: int
+    """Targets that are not in the vocabulary."""
+    weights: Floats
+    """Log weights of the samples or particles; of the beam, one number."""
+    ess: float
+    """Effective number of samples; for a filter, the least on the way."""
+    k_hat: float
+    """Shape of the weights' tail: below 0.7 the estimate can be trusted; not a number where it has no meaning."""
+    seconds: float
+    increments_T: Floats = field(repr=False)
+    """log p̂(x_t | x_<t); they sum to log_p."""
+    upp_increments_T: Floats = field(repr=False)
+
+
+def log_marginal(scene: Scene, config: MarginalConfig, *, proposal: Proposal | None = None) -> Estimate:
+    """Estimate p(x) of the scene's text."""
+    started = time.perf_counter()
+    penalty, seed = math.log(scene.unknown_types), _seed(scene.text, config)
+    result = _METHODS[config.method](scene, config, proposal, penalty, seed)
+    return _estimate(scene.text, config, result, int(scene.words.unknown_T.sum()), started)
+
+
+def log_marginal_tracked(
+    text: Text, model: EntityNlm, proposal: EntityNlmProposal, config: MarginalConfig, unknown_types: int
+) -> Estimate:
+    """Estimate p(x) of a text under EntityNLM, by importance or particle."""
+    started = time.perf_counter()
+    assert config.method == "importance" or config.method == "particle"
+    found = track(text, model, proposal, config.samples, method=config.method, seed=_seed(text, config))
+    unknown_T = text.words_N[1:] == UNKNOWN_INDEX
+    penalised_T = found.totals_T - math.log(max(unknown_types, 1)) * np.cumsum(unknown_T)
+    least = float(found.ess_T.min(initial=config.samples))
+    ess = effective_size(found.log_w_S) if config.method == "importance" else least
+    return _estimate(text, config, (found.totals_T, penalised_T, found.log_w_S, ess), int(unknown_T.sum()), started)
+
+
+def _seed(text: Text, config: MarginalConfig) -> int:
+    """Each text has draws of its own."""
+    return zlib.crc32(" ".join(text.surface).encode("utf-8", "surrogatepass")) ^ config.seed
+
+
+def _estimate(text: Text, config: MarginalConfig, result: Result, unknown: int, started: float) -> Estimate:
+    totals_T, upp_T, weights, ess = result
+    return Estimate(
+        text.title,
+        config.method,
+        config.samples,
+        float(totals_T[-1]) if len(totals_T) else 0.0,
+        float(upp_T[-1]) if len(upp_T) else 0.0,
+        len(text),
+        unknown,
+        weights,
+        ess,
+        pareto_k(weights) if config.method == "importance" else math.nan,
+        time.perf_counter() - started,
+        np.diff(totals_T, prepend=0.0),
+        np.diff(upp_T, prepend=0.0),
+    )
+
+
+def known(title: str, log_p_T: Floats, upp_T: Floats, *, unknown: int, started: float) -> Estimate:
+    """The probability of a text of which nothing has to be estimated, given at each target."""
+    total = float(log_p_T.sum())
+    seconds = time.perf_counter() - started
+    return Estimate(
+        title,
+        "exact",
+        1,
+        total,
+        float(upp_T.sum()),
+        len(log_p_T),
+        unknown,
+        np.array([total]),
+        math.nan,
+        math.nan,
+        seconds,
+        log_p_T,
+        upp_T,
+    )
+
+
+Result = tuple[Floats, Floats, Floats, float]
+"""log p̂(x_≤t) and the same for unknown-penalised words, the log weights, the effective number of samples."""
+
+
+def _importance(scene: Scene, config: MarginalConfig, proposal: Proposal | None, penalty: float, seed: int) -> Result:
+    if proposal is None:
+        raise ConfigError("importance sampling draws from a proposal: none is given", remedy="give --proposal RUN")
+    tables = proposal_tables(scene, proposal, temperature=config.temperature, peek=config.peek)
+    totals_T = upp_T = np.full(len(scene), -np.inf)
+    weights = []
+    for drawn in draw(scene, tables, config.samples, block=config.block, seed=seed, penalty=penalty):
+        log_w_TS = np.cumsum(drawn.log_p_TS - drawn.log_q_TS, 0)
+        upp_TS = log_w_TS - np.cumsum(drawn.lost_TS, 0)
+        totals_T = np.logaddexp(totals_T, np.logaddexp.reduce(log_w_TS, 1))
+        upp_T = np.logaddexp(upp_T, np.logaddexp.reduce(upp_TS, 1))
+        weights.append(log_w_TS[-1] if len(log_w_TS) else np.zeros(log_w_TS.shape[1]))
+    log_w_S = np.concatenate(weights)
+    log_count = math.log(config.samples)
+    return totals_T - log_count, upp_T - log_count, log_w_S, effective_size(log_w_S)
+
+
+def _particle(scene: Scene, config: MarginalConfig, proposal: Proposal | None, penalty: float, seed: int) -> Result:
+    del proposal
+    filtering = ParticleConfig(config.samples)
+    plain = particle_filter(scene, filtering, seed)
+    penalised = particle_filter(scene, filtering, seed, penalty=penalty) if _pays(scene, penalty) else plain
+    least = float(plain.ess_T.min()) if len(scene) else float(config.samples)
+    return plain.totals_T, penalised.totals_T, plain.log_w_K, least
+
+
+def _beam(scene: Scene, config: MarginalConfig, proposal: Proposal | None, penalty: float, seed: int) -> Result:
+    del proposal, seed
+    totals_T = beam_search(scene, config.samples)
+    penalised_T = beam_search(scene, config.samples, penalty=penalty) if _pays(scene, penalty) else totals_T
+    return totals_T, penalised_T, totals_T[-1:], math.nan
+
+
+def _exact(scene: Scene, config: MarginalConfig, proposal: Proposal | None, penalty: float, seed: int) -> Result:
+    del config, proposal, seed
+    totals_T = exact(scene)
+    return totals_T, exact(scene, penalty=penalty), totals_T[-1:], math.nan
+
+
+def _pays(scene: Scene, penalty: float) -> bool:
+    """Whether unknown words make a difference."""
+    return penalty > 0 and bool(scene.words.unknown_T.any())
+
+
+_METHODS = {"importance": _importance, "particle": _particle, "beam": _beam, "exact": _exact}
+
+
+def effective_size(log_w_S: Floats) -> float:
+    """(Σ w)² / Σ w²."""
+    return float(np.exp(2 * np.logaddexp.reduce(log_w_S) - np.logaddexp.reduce(2 * log_w_S)))
+
+
+def pareto_k(log_w_S: Floats) -> float:
+    """k̂: the shape of a generalised Pareto distribution fitted to the largest weights (Vehtari et al., 2024).
+
+    The fit is that of Zhang and Stephens (2009): a posterior mean over a grid of the one parameter that is left when
+    the other is at its best. Not a number with fewer than 25 samples, or if all weights are alike; infinite if a few
+    weights stand above others that are alike.
+    """
+    count = len(log_w_S)
+    if count < 25 or log_w_S.max() - log_w_S.min() < 1e-12:
+        return math.nan
+    tail = min(math.ceil(3 * math.sqrt(count)), count // 5)
+    quarter = int(tail / 4 + 0.5) - 1
+    ordered = np.sort(np.exp(log_w_S - log_w_S.max()))
+    x = ordered[-tail:] - ordered[-tail - 1]
+    if not x[quarter] > 0:  # so few weights stand out that no tail can be fitted: they decide everything
+        return math.inf
+    grid = 30 + int(math.sqrt(tail))
+    place = np.arange(1, grid + 1) - 0.5
+    theta = 1 / x[-1] + (1 - np.sqrt(grid / place)) / (3 * x[quarter])
+    k_grid = np.log1p(-theta[:, None] * x).mean(1)
+    likelihood = tail * (np.log(-theta / k_grid) - k_grid - 1)
+    weight = 1 / np.exp(likelihood - likelihood[:, None]).sum(1)
+    best = float((theta * weight).sum())
+    k = float(np.log1p(-best * x).mean())
+    return (tail * k + 10 * 0.5) / (tail + 10)  # a weak prior at one half, for short tails

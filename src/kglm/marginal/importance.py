@@ -1,0 +1,107 @@
+"""Importance sampling, the paper's estimator: annotations are drawn from the proposal q(z | x) and weighed by p / q.
+
+    log p̂(x) = logsumexp_s(log p(x, z_s) − log q(z_s | x)) − log S
+
+p and q are densities over the same variables: where mentions begin, of whom they are and where they end; both sum over
+the facts that reach an entity. A sample has a stream of random numbers of its own, so how many are drawn together does
+not change them.
+
+Legend: T targets, S samples, C slots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from kglm.errors import DataError
+from kglm.marginal.draws import draw_columns, draw_related
+from kglm.marginal.prepared_text import Scene
+from kglm.model.annotation import Type
+from kglm.model.histories import CONTINUE, FIRST, NONE, Cast
+from kglm.model.proposal import Proposal
+from kglm.model.text_scores import Floats, Ints, LatentTables, hidden_states
+
+LIKELY = 0.15
+"""Mentions that are expected to begin at a place among the samples, for the sum over all entities there to be made in
+advance, with others: alone it takes five times as long."""
+FOR_TYPE, FOR_NEW, FOR_PARENT = range(3)
+"""What the five random numbers of a step are for; after the parent's come the relation's and the tail's."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Annotations of a text and what they weigh; `z_TS` has what each step is: -2 none, -1 continue, or who starts."""
+
+    z_TS: Ints
+    log_p_TS: Floats
+    log_q_TS: Floats
+    lost_TS: Floats
+    """How much less log p is with unknown words penalised."""
+
+
+def proposal_tables(scene: Scene, proposal: Proposal, *, temperature: float = 1.0, peek: bool = True) -> LatentTables:
+    """The proposal's view of the text; it may or may not see the word it labels."""
+    for what, of in (
+        ("vocabulary", lambda model: model.encoder.embedding.num_embeddings),
+        ("graph", lambda model: (len(model.latent.row_N), len(model.latent.relation_RD))),
+    ):
+        if of(proposal) != of(scene.model):
+            raise DataError(f"the proposal has another {what} than the model", remedy="train both on the same data")
+    with torch.no_grad():
+        h_TD = hidden_states(proposal, scene.text, ahead=int(peek))
+        return LatentTables(proposal, h_TD, scene.parts.graph, scene.cues, temperature=temperature)
+
+
+def draw(
+    scene: Scene, proposal: LatentTables, samples: int, *, block: int, seed: int, penalty: float = 0.0
+) -> Iterator[Drawn]:
+    """All samples, a block at a time: that bounds the memory. `penalty` is that of unknown words."""
+    for start in range(0, samples, block):
+        numbers = range(start, min(start + block, samples))
+        streams = [np.random.default_rng([seed, number]).random((5, len(scene))) for number in numbers]
+        yield _draw_block(scene, proposal, np.stack(streams, -1), penalty)
+
+
+def _draw_block(scene: Scene, proposal: LatentTables, uniform_5TS: Floats, penalty: float) -> Drawn:
+    _, length, count = uniform_5TS.shape
+    histories = scene.histories(count, Cast(scene.parts.graph))
+    likely = proposal.likely_starts(LIKELY / count)
+    scene.latent.prepare_new(likely)
+    proposal.prepare_new(likely)
+    z_TS = np.full((length, count), -2)
+    node_TS, begun_TS = np.full((length, count), -1), np.full((length, count), -1)
+    log_p_TS, log_q_TS = np.empty((length, count)), np.empty((length, count))
+    for t in range(length):
+        type_p, type_q = histories.types(t, scene.latent, proposal)
+        type_S = draw_columns(np.exp(type_q), uniform_5TS[FOR_TYPE, t])
+        column_S = np.where(type_S == Type.CONTINUE, CONTINUE, NONE)
+        rows = np.arange(count)
+        log_p_TS[t], log_q_TS[t] = type_p[rows, type_S], type_q[rows, type_S]
+        z_TS[t, type_S == Type.CONTINUE] = -1
+        starting = np.flatnonzero((type_S == Type.NEW) | (type_S == Type.RELATED))
+        nodes: list[int] = []
+        if len(starting):
+            of_S = np.full(count, -1)
+            fresh = np.flatnonzero(type_S == Type.NEW)
+            of_S[fresh] = proposal.draw_new(t, uniform_5TS[FOR_NEW, t, fresh])
+            related = np.flatnonzero(type_S == Type.RELATED)
+            if len(related):
+                uniform_3S = uniform_5TS[FOR_PARENT:, t, related]
+                of_S[related] = draw_related(t, histories.select(related), proposal, uniform_3S)
+            nodes = sorted(set(of_S[starting].tolist()))
+            place_S = np.searchsorted(nodes, of_S[starting])
+            few = histories.select(starting)
+            at = np.arange(len(starting))
+            models = [(scene.latent, type_p[starting]), (proposal, type_q[starting])]
+            start_p, start_q = few.starts_by(t, nodes, models)
+            log_p_TS[t, starting], log_q_TS[t, starting] = start_p[at, place_S], start_q[at, place_S]
+            column_S[starting] = FIRST + place_S
+            z_TS[t, starting] = of_S[starting]
+        histories.advance(t, column_S, nodes)
+        node_TS[t], begun_TS[t] = histories.running_K, histories.begun_K
+    word_TS, lost_TS = scene.words.of(node_TS, begun_TS, penalty)
+    return Drawn(z_TS, log_p_TS + word_TS, log_q_TS, lost_TS)

@@ -1,0 +1,185 @@
+"""Articles about the entities of a graph: varied English in which every statement is a fact, annotated as it is made.
+
+writer = Writer(graph, read_wordings(), seed=0)
+document = writer.article(graph.number("Q76"))
+record = writer.record(graph.number("Q76"))       # the same as text with links, for `kglm annotate`
+
+An article names its entity and says what it is; its facts follow, one or several a sentence, with pronouns and kinds
+("the game") where they are clear, with facts about those it mentions, and with sentences that say nothing. Which facts
+explain which mention is told by the story that annotates any other text.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import Any
+
+from kglm.annotate.local_graph import Matcher
+from kglm.annotate.story import Story
+from kglm.errors import GraphError
+from kglm.kg.graph import KnowledgeGraph
+from kglm.kg.ids import REVERSE
+from kglm.kg.literals.dates import DAY, Date
+from kglm.kg.literals.literal import is_date, is_literal
+from kglm.linking.links import LinkResolver
+from kglm.linking.name_index import NameIndex
+from kglm.linking.spans import Found
+from kglm.text.article import article_from
+from kglm.text.document import Document
+from kglm.text.marked import Passage
+from kglm.text.tokenizer import tokenizer
+from kglm.writing.composer import Composer, WritingConfig
+from kglm.writing.draft import Draft, Split
+from kglm.writing.english import capitalised
+from kglm.writing.speaker import Fact, Speaker, forward
+from kglm.writing.wordings import Wording, Wordings
+
+
+class Writer:
+    """Writes about the entities of one graph."""
+
+    def __init__(
+        self,
+        graph: KnowledgeGraph,
+        wordings: Wordings,
+        seed: int = 0,
+        *,
+        without: Iterable[tuple[str, str, str]] = (),
+        config: WritingConfig | None = None,
+    ) -> None:
+        """`without` are facts by ids that are never said, nor is any other between the same two."""
+        self.graph = graph
+        self.wordings = wordings
+        self.seed = seed
+        self.speaker = Speaker(graph, wordings)
+        names = NameIndex.for_graph(graph)
+        self._story = Story(Matcher(graph, names))
+        self._links = LinkResolver(graph, names)
+        self._composer = Composer(self.speaker, config or WritingConfig(), self._between(without))
+        self._draft = lru_cache(16)(self._compose)
+
+    def _between(self, facts: Iterable[tuple[str, str, str]]) -> frozenset[Fact]:
+        """All facts between the ends of these."""
+        found = set()
+        for head, _, tail in facts:
+            one, other = self.graph.number(head), self.graph.number(tail)
+            relations, tails = self.graph.edges(one)
+            for index in relations[tails == other].tolist():
+                found.add(forward(one, self.graph.relation_id(index), other))
+        return frozenset(found)
+
+    def _compose(self, node: int, number: int, split: Split) -> Draft:
+        return self._composer.compose(node, split, random.Random(f"{self.seed} {self.graph.id(node)} {number} {split}"))
+
+    def topics(self, least: int = 2) -> list[int]:
+        """Entities to write about: they have a name of their own, a kind, and facts of so many relations to say."""
+        return [
+            node
+            for node in range(len(self.graph))
+            if not is_literal(self.graph.id(node))
+            and self.speaker.is_proper(node)
+            and self.speaker.sorts(node)
+            and self.relations(node) >= least
+        ]
+
+    def relations(self, node: int) -> int:
+        """How many relations of an entity there are words for."""
+        return sum(relation in self.wordings.sentences for relation in self.speaker.facts(node))
+
+    def article(self, node: int, number: int = 0, *, wordings: Split = "train") -> Document:
+        """An article about one entity; another `number` gives another one."""
+        draft = self._draft(node, number, wordings)
+        spans = [(mark.start, mark.end, str(place)) for place, mark in enumerate(draft.marks)]
+        article = article_from(self._title(node), Passage(draft.text, spans))
+        if article is None:
+            raise GraphError(
+                f"nothing can be said of {self.graph.id(node)}",
+                place=self.graph.store.path,
+                remedy="choose an entity of Writer.topics()",
+            )
+        marked = [(link, draft.marks[int(link.target)]) for link in article.links]
+        found = [Found(link.start, link.end, mark.node, mark.source) for link, mark in marked]
+        return Document(article.title, article.tokens, self._story.tell(article.tokens, found, node))
+
+    def texts(self, nodes: Iterable[int], *, wordings: Split = "train", each: int = 1) -> Iterator[Document]:
+        """So many articles about each of the entities."""
+        for node in nodes:
+            for number in range(each):
+                yield self.article(node, number, wordings=wordings)
+
+    def record(self, node: int, number: int = 0, *, wordings: Split = "train") -> dict[str, Any]:
+        """The same article as a text with links, as `kglm annotate` reads it."""
+        draft = self._draft(node, number, wordings)
+        links = [
+            {"start": mark.start, "end": mark.end, "target": self._target(mark.node)}
+            for mark in draft.marks
+            if mark.source == "WIKI"
+        ]
+        return {"title": self._title(node), "text": draft.text, "links": links}
+
+    def _title(self, node: int) -> str:
+        """The title of an article about an entity: the one that the graph has for it, else its name."""
+        rows = self.graph.store.rows("SELECT title FROM entity WHERE id = ?", (self.graph.id(node),))
+        return str(rows[0][0]).replace("_", " ") if rows and rows[0][0] else self.speaker.label(node)
+
+    def _target(self, node: int) -> str:
+        """What a link leads to: a title that means this entity, else its id."""
+        title = self._title(node)
+        return title if self._links.entity(title) == node else self.graph.id(node)
+
+    def prompts(
+        self, facts: Iterable[tuple[str, str, str]], *, each: int = 1, alone: bool = False
+    ) -> list[dict[str, Any]]:
+        """Questions after facts (head, relation, tail), by ids, in wordings that are held out and end in the tail.
+
+        Each is the beginning of a sentence, right up to the tail. A fact that no such wording fits has none; with
+        `alone`, neither has one whose relation leads elsewhere as well.
+        """
+        rows: list[dict[str, Any]] = []
+        for head, relation, tail in facts:
+            if alone and len(self.speaker.facts(self.graph.number(head)).get(relation, ())) > 1:
+                continue
+            rng = random.Random(f"{self.seed} {head} {relation} {tail}")
+            asking = [w for w in self.wordings.sentences.get(relation, ()) if w.held and w.asks]
+            rng.shuffle(asking)
+            made = (self._prompt(wording, self.graph.number(head), self.graph.number(tail), rng) for wording in asking)
+            rows += [row for row in made if row is not None][:each]
+        return [row | {"row": place} for place, row in enumerate(rows)]
+
+    def _prompt(self, wording: Wording, head: int, tail: int, rng: random.Random) -> dict[str, Any] | None:
+        [relation] = wording.relations
+        subject = self.speaker.by_name(head)
+        others = {forward(head, relation, each) for each in self.speaker.facts(head).get(relation, ()) if each != tail}
+        fits = self.speaker.fits(wording, head) and (wording.objects in ("some", "any") or not others)
+        chosen = self.speaker.choose(wording, head, rng, others, most=1) if fits else None
+        parts = None if chosen is None else self.speaker.fill(wording, head, subject, chosen, rng)
+        if parts is None or [part.node for part in parts if part.node >= 0] != [head, tail]:
+            return None
+        parts = [parts[0]._replace(text=capitalised(parts[0].text)), *parts[1:]]
+        words: list[str] = []
+        span = (0, 0)
+        for part in parts[:-1]:
+            cut = tokenizer().words(part.text)
+            if part.node == head:
+                span = (len(words), len(words) + len(cut))
+            words += cut
+        return {
+            "prefix": words,
+            "expected_tail": self._expected(tail, parts[-1].text),
+            "entity_id": self.graph.id(head),
+            "entity_indices": list(span),
+            "shortlist": [self.graph.id(head)],
+            "relation": self.graph.relation_name(relation.removeprefix(REVERSE)),
+            "relation_id": relation,
+            "tail_id": self.graph.id(tail),
+            "wording": wording.text,
+        }
+
+    def _expected(self, tail: int, said: str) -> str:
+        """What should come next: a name, or a date as the sets of questions have it."""
+        id = self.graph.id(tail)
+        if is_date(id) and (date := Date.parse_id(id)).precision == DAY and date.year > 0 and not said.isdigit():
+            return f'"{date.year:04d}-{date.month:02d}-{date.day:02d}"'
+        return said

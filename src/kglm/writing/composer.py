@@ -1,0 +1,333 @@
+"""Articles put together sentence by sentence: an opening, facts in varied order, and what follows from them."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from kglm.kg.ids import INSTANCE_OF, REVERSE
+from kglm.kg.literals.literal import is_literal
+from kglm.writing.draft import Draft, Split
+from kglm.writing.english import uncapitalised
+from kglm.writing.speaker import (
+    OCCUPATION,
+    Fact,
+    Part,
+    Speaker,
+    Subject,
+    Tails,
+    begins_with_subject,
+    forward,
+    is_plain,
+    is_relative,
+    takes_pronoun,
+)
+from kglm.writing.wordings import Slot, Wording
+
+
+@dataclass(frozen=True)
+class WritingConfig:
+    """What an article is like."""
+
+    facts: int = 14
+    """It ends when it has said so many."""
+    together: float = 0.4
+    """How often a sentence says facts of several relations, where that can be."""
+    aside: float = 0.3
+    """How often a name is followed by what the graph says of it, between commas."""
+    second: float = 0.12
+    """How often a sentence about someone mentioned follows."""
+    contrast: float = 0.05
+    """How often one about another thing of the same kind follows."""
+    filler: float = 0.12
+    """How often one that says nothing follows."""
+    connective: float = 0.1
+    """How often a sentence begins with "In addition" or the like."""
+    sections: float = 0.4
+    """How often an article is in sections, with headings."""
+    american: float = 0.9
+    """How often dates are written with the month first."""
+    note: float = 0.0
+    """How often it is a note instead: a fact or a few, with no opening."""
+
+
+class Composer:
+    """Composes articles about the entities of one graph."""
+
+    def __init__(self, speaker: Speaker, config: WritingConfig, secret: Collection[Fact]) -> None:
+        """`secret` are facts that are never said."""
+        self.speaker = speaker
+        self.graph = speaker.graph
+        self.wordings = speaker.wordings
+        self.config = config
+        self._secret = frozenset(secret)
+
+    def compose(self, node: int, split: Split, rng: random.Random) -> Draft:
+        """An article about one entity."""
+        draft = Draft(rng, node, split, american=rng.random() < self.config.american)
+        if rng.random() < self.config.note:
+            self._short(draft)
+            if draft.sentences:
+                return draft
+        self._open(draft)
+        for title, relations in self._sections(draft):
+            if title:
+                draft.head(title)
+            self._section(draft, relations)
+            if draft.facts >= self.config.facts:
+                break
+        return draft
+
+    def _short(self, draft: Draft) -> None:
+        """A fact or a few; what all of its kind have, which are many, is not said more often than what few have."""
+        relations = [r for r in self.speaker.facts(draft.topic) if r in self.wordings.sentences]
+        share = {relation: 1 / self._commonness[relation] for relation in relations}
+        for _ in range(draft.rng.randint(1, 3)):
+            if not relations:
+                return
+            [relation] = draft.rng.choices(relations, [share[each] for each in relations])
+            relations.remove(relation)
+            self._try(draft, self._about(relation, draft), draft.topic, name=True)
+
+    @cached_property
+    def _commonness(self) -> Counter[str]:
+        """How many have a relation."""
+        nodes = (node for node in range(len(self.graph)) if self._is_somebody(node))
+        return Counter(relation for node in nodes for relation in self.speaker.facts(node))
+
+    def _open(self, draft: Draft) -> None:
+        """The first sentence: who it is about, and what that is."""
+        if not self._try(draft, self._allowed(self.wordings.openings, draft), draft.topic, name=True):
+            train = [wording for wording in self.wordings.openings if not wording.held]
+            if not self._try(draft, train, draft.topic, name=True):
+                self._any(draft, draft.topic, avoid=())
+
+    def _sections(self, draft: Draft) -> list[tuple[str, list[str]]]:
+        """The relations to speak about, in the order in which that is done; with headings or without."""
+        rng = draft.rng
+        left = [relation for relation in self.speaker.facts(draft.topic) if relation in self.wordings.sentences]
+        if draft.sentences and INSTANCE_OF in left:  # the first sentence said it
+            left.remove(INSTANCE_OF)
+        rng.shuffle(left)
+        if rng.random() >= self.config.sections:
+            return [("", left)]
+        sections: list[tuple[str, list[str]]] = []
+        for heading in self.wordings.headings:
+            if heading.of.isdisjoint(self.speaker.sorts(draft.topic)) and heading.of:
+                continue
+            here = [relation for relation in left if relation in heading.relations]
+            left = [relation for relation in left if relation not in heading.relations]
+            if here:
+                sections.append((rng.choice(heading.titles), here))
+        return [("", left[:2]), *sections, *([("", left[2:])] if not sections else [])]
+
+    def _section(self, draft: Draft, relations: list[str]) -> None:
+        """Sentences about some relations, and what follows from them."""
+        rng, config = draft.rng, self.config
+        together = [w for w in self._allowed(self.wordings.together, draft) if set(w.relations) <= set(relations)]
+        for relation in relations:
+            if draft.facts >= config.facts:
+                return
+            joint = [wording for wording in together if relation in wording.relations]
+            done = rng.random() < config.together and self._try(draft, joint, draft.topic)
+            if not done and not self._try(draft, self._about(relation, draft), draft.topic):
+                continue
+            if rng.random() < config.contrast:
+                self._contrast(draft, relation)
+            if rng.random() < config.second:
+                self._second(draft)
+            if rng.random() < config.filler:
+                self._try(draft, self.wordings.fillers, draft.topic)
+
+    def _allowed(self, wordings: Iterable[Wording], draft: Draft) -> list[Wording]:
+        return [w for w in wordings if draft.split == "all" or w.held == (draft.split == "held")]
+
+    def _about(self, relation: str, draft: Draft) -> list[Wording]:
+        return self._allowed(self.wordings.sentences.get(relation, ()), draft)
+
+    def _second(self, draft: Draft) -> None:
+        """A sentence about someone whom the last one mentions."""
+        others = [node for node in sorted(draft.sentences[-1]) if node != draft.topic and self._is_somebody(node)]
+        if others:
+            other = draft.rng.choice(others)
+            self._any(draft, other, avoid={draft.topic})
+
+    def _contrast(self, draft: Draft, relation: str) -> None:
+        """The same relation of another thing of the same kind."""
+        index, of_class = self.graph.find_relation(INSTANCE_OF), self.graph.find_relation(REVERSE + INSTANCE_OF)
+        if index is None or of_class is None or not self.wordings.contrasts:
+            return
+        peers = [
+            peer
+            for kind in self.graph.tails(draft.topic, index).tolist()[:3]
+            for peer in _some(self.graph.tails(kind, of_class).tolist(), 8, draft.rng)
+            if peer not in draft.named and self._is_somebody(peer) and self._differs(draft.topic, peer, relation)
+        ]
+        prefix = draft.rng.choice(self.wordings.contrasts)
+        if peers:
+            plain = [wording for wording in self._about(relation, draft) if is_plain(wording)]
+            self._try(draft, plain, draft.rng.choice(peers), name=True, prefix=prefix)
+
+    def _differs(self, node: int, peer: int, relation: str) -> bool:
+        """Whether the relation leads somewhere else from a peer."""
+        theirs = self.speaker.facts(peer).get(relation, ())
+        return bool(theirs) and set(theirs).isdisjoint(self.speaker.facts(node).get(relation, ()))
+
+    def _any(self, draft: Draft, node: int, avoid: Collection[int]) -> None:
+        """A sentence with any fact of an entity that does not lead to those to avoid."""
+        relations = [r for r in self.speaker.facts(node) if r in self.wordings.sentences]
+        draft.rng.shuffle(relations)
+        for relation in relations[:4]:
+            if self._try(draft, self._about(relation, draft), node, name=True, avoid=avoid):
+                return
+
+    def _is_somebody(self, node: int) -> bool:
+        return not is_literal(self.graph.id(node)) and self.speaker.is_proper(node)
+
+    # Sentences
+
+    def _try(
+        self,
+        draft: Draft,
+        wordings: Sequence[Wording],
+        node: int,
+        *,
+        name: bool = False,
+        prefix: str = "",
+        avoid: Collection[int] = (),
+    ) -> bool:
+        """Say one of the wordings of an entity, if one can be said; `name` asks for its name."""
+        rng = draft.rng
+        taken = draft.said | self._secret
+        fitting = [w for w in wordings if w.text not in draft.used and self.speaker.fits(w, node)]
+        rng.shuffle(fitting)
+        if name and not draft.sentences:  # a first sentence that says more is better
+            fitting.sort(key=lambda wording: -rng.random() * len(wording.relations))
+        for wording in fitting:
+            tails = self.speaker.choose(wording, node, rng, taken)
+            if tails is None or not set(avoid).isdisjoint(tail for each in tails.values() for tail in each):
+                continue
+            subject = self.speaker.by_name(node) if name else self._subject(draft, wording, node)
+            parts = self.speaker.fill(wording, node, subject, tails, rng, american=draft.american)
+            if parts is None:
+                continue
+            self._note(draft, wording, node, tails)
+            parts = self._with_asides(draft, wording, node, parts)
+            if not prefix and is_plain(wording) and not name and rng.random() < self.config.connective:
+                prefix = rng.choice(self.wordings.connectives or ("",))
+                prefix = "" if prefix in draft.used else prefix
+                draft.used.add(prefix)
+            draft.add([Part(prefix), *_after_prefix(parts)] if prefix else parts)
+            draft.last_subject = node if self._is_subject(node, wording, parts) else -1
+            return True
+        return False
+
+    def _note(self, draft: Draft, wording: Wording, node: int, tails: Tails) -> None:
+        """Remember what is said now, in whatever relation it is stored."""
+        draft.used.add(wording.text)
+        for relation, nodes in tails.items():
+            draft.facts += len(nodes)
+            for same in (relation, *self.wordings.same.get(relation, ())):
+                draft.said.update(forward(node, same, tail) for tail in nodes)
+
+    def _is_subject(self, node: int, wording: Wording, parts: Sequence[Part]) -> bool:
+        """Whether a pronoun in the next sentence stands for the entity: the sentence begins with it, or has nobody
+        else whom the pronoun could mean."""
+        mentioned = {part.node for part in parts if part.node >= 0 and not is_literal(self.graph.id(part.node))}
+        if begins_with_subject(wording):
+            return True
+        human = self.speaker.traits(node).human
+        return node in mentioned and all(self.speaker.traits(each).human != human for each in mentioned - {node})
+
+    def _subject(self, draft: Draft, wording: Wording, node: int) -> Subject:
+        """How to say who a sentence is about: by name, or by what is clear here."""
+        options = [(self.speaker.by_name(node), 3.0)]
+        pronoun = self._pronoun(draft, wording, node)
+        if pronoun is not None:
+            options.append((pronoun, 7.0))
+        kinds = self._kinds(draft, wording, node)
+        weight = 1.0 if self.speaker.traits(node).human else 2.0
+        options += [(kind, weight / len(kinds)) for kind in kinds]
+        short = self.speaker.by_short_name(node) if node in draft.named else None
+        if short is not None and not any(self._is_called(each, short.text) for each in draft.named - {node}):
+            options.append((short, 3.0))
+        return draft.rng.choices([subject for subject, _ in options], [weight for _, weight in options])[0]
+
+    def _pronoun(self, draft: Draft, wording: Wording, node: int) -> Subject | None:
+        """A pronoun, if the last sentence was about the entity and mentions nobody else whom it could mean."""
+        if draft.last_subject != node or not takes_pronoun(wording):
+            return None
+        traits = self.speaker.traits
+        rivals = [traits(each) for each in draft.recent(1) - {node}]
+        if traits(node).human and any(each.human and each.gender in (None, traits(node).gender) for each in rivals):
+            return None
+        return self.speaker.by_pronoun(node)
+
+    def _kinds(self, draft: Draft, wording: Wording, node: int) -> list[Subject]:
+        """ "The game", if nothing else of that kind was mentioned lately; "the novelist", if that was said of them."""
+        says_kind = any(isinstance(piece, Slot) and piece.kind == "kind" for piece in wording.pieces)
+        if node not in draft.recent(3) or says_kind:
+            return []
+        taken = {word for each in draft.recent() - {node} for word in self.speaker.traits(each).kinds}
+        kinds = [each for each in self.speaker.by_kind(node) if each.text.removeprefix("the ") not in taken]
+        if not self.speaker.traits(node).human:
+            return kinds
+        if not takes_pronoun(wording) or OCCUPATION in wording.relations:
+            return []
+        return [each for each in kinds if f" {each.text.removeprefix('the ')}" in draft.text]
+
+    def _is_called(self, node: int, short: str) -> bool:
+        return short in self.speaker.label(node).split()
+
+    def _with_asides(self, draft: Draft, wording: Wording, node: int, parts: list[Part]) -> list[Part]:
+        """Perhaps with what the graph says of the object that comes last, or of the name that comes first."""
+        last = parts[-1]
+        here = {part.node for part in parts if part.node >= 0}
+        if last.node >= 0 and last.node != node and last.source == "WIKI" and wording.role == "sentence":
+            before = [part.text for part in parts[:-1] if part.text != "the "][-1:]
+            together = before in ([" and "], [", "])
+            if not together and draft.rng.random() < self.config.aside:
+                return [*parts, *self._aside(draft, last.node, here, after="")]
+        first = next((place for place, part in enumerate(parts[:2]) if part.node == node and part.source == "WIKI"), -1)
+        following = parts[first + 1].text if 0 <= first < len(parts) - 1 else ""
+        simple = following[:1] == " " and first == (1 if parts[0].text == "the " else 0)
+        if simple and wording.role == "sentence" and draft.rng.random() < self.config.aside / 2:
+            return [*parts[: first + 1], *self._aside(draft, node, here, after=","), *parts[first + 1 :]]
+        return parts
+
+    def _aside(self, draft: Draft, node: int, here: Collection[int], after: str) -> list[Part]:
+        """What follows a name between commas; nothing if there is nothing to say.
+
+        At the end of a sentence it says by "who" or "which" whom it is about: the name right before.
+        """
+        rng = draft.rng
+        taken = draft.said | self._secret
+        options = [
+            wording
+            for relation in self.speaker.facts(node)
+            for wording in self._allowed(self.wordings.asides.get(relation, ()), draft)
+            if wording.text not in draft.used and self.speaker.fits(wording, node) and (after or is_relative(wording))
+        ]
+        rng.shuffle(options)
+        for wording in options:
+            tails = self.speaker.choose(wording, node, rng, taken, most=2)
+            if tails is None or not {draft.topic, *here}.isdisjoint(tail for each in tails.values() for tail in each):
+                continue
+            parts = self.speaker.fill(wording, node, self.speaker.by_name(node), tails, rng, american=draft.american)
+            if parts is not None:
+                self._note(draft, wording, node, tails)
+                return [Part(", "), *parts, *([Part(after)] if after else [])]
+        return []
+
+
+def _some(nodes: Sequence[int], most: int, rng: random.Random) -> list[int]:
+    return rng.sample(nodes, min(most, len(nodes)))
+
+
+def _after_prefix(parts: Sequence[Part]) -> list[Part]:
+    """The same sentence with something before it."""
+    first = parts[0]
+    return [first if first.node >= 0 else first._replace(text=uncapitalised(first.text)), *parts[1:]]

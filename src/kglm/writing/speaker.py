@@ -1,0 +1,344 @@
+"""How one graph is spoken about: names and what may stand for them, facts, and wordings filled with both.
+
+speaker = Speaker(graph, wordings)
+parts = speaker.fill(wording, node, speaker.by_name(node), tails, rng)
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from kglm.kg.graph import KnowledgeGraph
+from kglm.kg.ids import INSTANCE_OF, REVERSE
+from kglm.kg.literals.dates import YEAR, Date
+from kglm.kg.literals.literal import is_date, is_literal, quantity_unit
+from kglm.linking.traits import TraitReader
+from kglm.writing.english import Pronoun, indefinite, possessive_mark, pronoun_for, say_date, say_quantity, separators
+from kglm.writing.english import verb as conjugated
+from kglm.writing.wordings import Slot, Wording, Wordings
+
+BIRTH, DEATH, DEATH_PLACE, DISSOLVED, OCCUPATION = "P569", "P570", "P20", "P576", "P106"
+OLDEST_BIRTH = 1908
+"""Whoever was born before is dead, whether the graph says so or not."""
+MOST_OBJECTS = 4
+"""Joined in one sentence."""
+_KIND_END = re.compile(r" (?:of|in|for|with|from) |,| \(")
+_PREPOSITION = re.compile(r"\b(?:of|by|in|for|to|with|on|about|from|at|behind|than|like) $", re.IGNORECASE)
+Fact = tuple[int, str, int]
+"""Head, relation as stored, tail."""
+Tails = Mapping[str, Sequence[int]]
+
+
+class Part(NamedTuple):
+    """Words of a sentence; those that mention somebody say whom, and how it is known."""
+
+    text: str
+    node: int = -1
+    source: str = ""
+
+
+class Subject(NamedTuple):
+    """How the one that a sentence is about is said in it."""
+
+    form: str
+    """name, short, kind or pronoun."""
+    text: str
+    plural: bool = False
+
+
+def forward(head: int, relation: str, tail: int) -> Fact:
+    """A fact as it is stored, whichever end it was read from."""
+    if relation.startswith(REVERSE):
+        return tail, relation.removeprefix(REVERSE), head
+    return head, relation, tail
+
+
+class Speaker:
+    """Puts the entities and facts of one graph into words."""
+
+    def __init__(self, graph: KnowledgeGraph, wordings: Wordings) -> None:
+        self.graph = graph
+        self.wordings = wordings
+        self.traits = TraitReader(graph).of
+        self.facts = lru_cache(1 << 14)(self._facts)
+        self.sorts = lru_cache(1 << 16)(self._sorts)
+        self.gone = lru_cache(1 << 16)(self._gone)
+
+    # What the graph says
+
+    def label(self, node: int) -> str:
+        """The name of an entity; nothing for one that has none or is never said."""
+        names = self.graph.names(node)
+        return names[0] if names and names[0] not in self.wordings.silent else ""
+
+    def can_say(self, node: int) -> bool:
+        return is_literal(self.graph.id(node)) or bool(self.label(node))
+
+    def is_proper(self, node: int) -> bool:
+        """Whether it has a name of its own: "Paris", "iPod", not "city" or "U.S. state"."""
+        first = self.label(node).split(" ")[0]
+        of_class = self.graph.find_relation(REVERSE + INSTANCE_OF)
+        is_class = of_class is not None and len(self.graph.tails(node, of_class)) > 0
+        return not is_class and any(char.isupper() or char.isdigit() for char in first)
+
+    def _facts(self, node: int) -> dict[str, tuple[int, ...]]:
+        """What each relation leads to from an entity, of those that can be said."""
+        found: dict[str, list[int]] = {}
+        relations, tails = self.graph.edges(node)
+        for relation, tail in zip(relations.tolist(), tails.tolist(), strict=True):
+            id = self.graph.relation_id(relation) if relation else ""
+            if id and ":" not in id.removeprefix(REVERSE) and tail != node and self.can_say(tail):
+                found.setdefault(id, []).append(tail)
+        return {id: tuple(dict.fromkeys(tails)) for id, tails in found.items()}
+
+    def classes(self, node: int, relation: str = INSTANCE_OF) -> list[str]:
+        """The heads of the names of its classes: "city" for a "city in the United States"."""
+        index = self.graph.find_relation(relation)
+        tails = [] if index is None else self.graph.tails(node, index).tolist()
+        names = [self.graph.names(tail)[0] for tail in tails if self.graph.names(tail)]
+        return [_KIND_END.split(name)[0] for name in names]
+
+    def _sorts(self, node: int) -> frozenset[str]:
+        """What it is, in the words of the wordings: the longest end of each class's name that is known."""
+        found = {"person"} if self.traits(node).human else set()
+        for name in self.classes(node):
+            words = name.casefold().split()
+            ends = (" ".join(words[at:]) for at in range(len(words)))
+            found.update([sort for end in ends if (sort := self.wordings.sorts.get(end))][:1])
+        return frozenset(found)
+
+    def _gone(self, node: int) -> bool:
+        """Whether it is spoken of in the past."""
+        facts = self.facts(node)
+        if DISSOLVED in facts:
+            return True
+        if not self.traits(node).human:
+            return False
+        years = [Date.parse_id(self.graph.id(tail)).year for tail in facts.get(BIRTH, ()) if self._has_year(tail)]
+        return DEATH in facts or DEATH_PLACE in facts or (bool(years) and min(years) < OLDEST_BIRTH)
+
+    def _has_year(self, node: int) -> bool:
+        id = self.graph.id(node)
+        return is_date(id) and Date.parse_id(id).precision >= YEAR
+
+    def kinds(self, node: int) -> list[str]:
+        """What kind of thing it is, as in "a novel": occupations of people, classes of the rest."""
+        relation = OCCUPATION if self.traits(node).human else INSTANCE_OF
+        silent = self.wordings.silent
+        return [name for name in self.classes(node, relation) if name[-1:].islower() and name not in silent]
+
+    # Who is meant
+
+    def plural(self, node: int) -> bool:
+        """Whether its name takes "are": "The Beatles", "Chicago Bulls"."""
+        last = self.label(node).rsplit(" ", 1)[-1]
+        many = not self.sorts(node).isdisjoint(("band", "team"))
+        return many and last.endswith("s") and not last.endswith("ss")
+
+    def by_name(self, node: int) -> Subject:
+        return Subject("name", self.label(node), self.plural(node))
+
+    def by_short_name(self, node: int) -> Subject | None:
+        """The last part of a person's name, if it is one of their names."""
+        words = self.label(node).split()
+        known = self.traits(node).human and len(words) > 1 and all(word[:1].isupper() for word in words)
+        last = words[-1] if known else ""
+        return Subject("short", last) if len(last) > 2 and last in self.graph.names(node) else None
+
+    def by_kind(self, node: int) -> list[Subject]:
+        """ "The game": what it can be called by its kind."""
+        known = self.traits(node).kinds
+        if self.traits(node).human:
+            words = [name for name in self.kinds(node) if len(name.split()) <= 2 and name in known]
+        else:
+            named = (word for sort in sorted(self.sorts(node)) for word in self.wordings.kinds.get(sort, ()))
+            words = [word for word in named if word in known]
+        return [Subject("kind", f"the {word}") for word in dict.fromkeys(words)]
+
+    def pronoun(self, node: int) -> Pronoun | None:
+        if "character" in self.sorts(node):  # nobody calls Sherlock Holmes "it"
+            return None
+        return pronoun_for(self.traits(node), plural=self.plural(node))
+
+    def by_pronoun(self, node: int) -> Subject | None:
+        found = self.pronoun(node)
+        return None if found is None else Subject("pronoun", found.subject, found.subject == "they")
+
+    def named(self, node: int) -> list[Part]:
+        """A name, with "the" where it takes one."""
+        label = self.label(node)
+        the = [Part("the ")] if self._takes_the(node, label) else []
+        return [*the, Part(label, node, "WIKI" if self.is_proper(node) else "KG")]
+
+    def _takes_the(self, node: int, label: str) -> bool:
+        said = self.wordings
+        if label in said.without_the or label.casefold().startswith(("the ", "a ", "an ")):
+            return False
+        return said.the_names.search(label) is not None or not said.the_sorts.isdisjoint(self.sorts(node))
+
+    # Wordings
+
+    def fits(self, wording: Wording, node: int) -> bool:
+        """Whether a wording can be said of an entity, as far as it goes by what it is."""
+        of_its_sort = not wording.of or not wording.of.isdisjoint(self.sorts(node))
+        return of_its_sort and wording.alive in (None, not self.gone(node))
+
+    def choose(
+        self, wording: Wording, node: int, rng: random.Random, taken: Collection[Fact], most: int = 3
+    ) -> dict[str, list[int]] | None:
+        """Objects for a wording about an entity, none of the facts that are `taken`; None if it cannot be said.
+
+        No object comes twice: not "developed by Nintendo and published by Nintendo".
+        """
+        chosen: dict[str, list[int]] = {}
+        for relation in wording.relations:
+            every = self.facts(node).get(relation, ())
+            fitting = [tail for tail in every if self._fits_object(wording, tail)]
+            free = [tail for tail in fitting if forward(node, relation, tail) not in taken]
+            if wording.objects in ("one", "all"):
+                limit = 1 if wording.objects == "one" else MOST_OBJECTS
+                if not 0 < len(free) == len(every) <= limit:
+                    return None
+                chosen[relation] = free
+            elif not free:
+                return None
+            else:
+                single = wording.objects == "any" or relation == INSTANCE_OF or is_literal(self.graph.id(free[0]))
+                chosen[relation] = rng.sample(free, 1 if single else min(len(free), rng.choice((1, 1, 2, most))))
+        every_tail = [tail for tails in chosen.values() for tail in tails]
+        return chosen if len(set(every_tail)) == len(every_tail) else None
+
+    def _fits_object(self, wording: Wording, tail: int) -> bool:
+        if wording.to and wording.to.isdisjoint(self.sorts(tail)):
+            return False
+        return wording.proper is None or is_literal(self.graph.id(tail)) or self.is_proper(tail) == wording.proper
+
+    def fill(
+        self,
+        wording: Wording,
+        node: int,
+        subject: Subject,
+        tails: Tails,
+        rng: random.Random,
+        *,
+        american: bool = True,
+    ) -> list[Part] | None:
+        """The words of a wording, with dates in the American or European way; None if a slot cannot be filled."""
+        parts: list[Part] = []
+        told = agrees = wording.role == "aside"
+        for piece in wording.pieces:
+            if isinstance(piece, str):
+                parts.append(Part(piece))
+                continue
+            if piece.kind in ("subject", "possessive", "object"):
+                made = self._who(piece, node, subject, again=told)
+                agrees = piece.kind == "subject" and not (parts and _PREPOSITION.search(parts[-1].text))
+                told = True
+            elif piece.kind == "fact":
+                made = self._objects(piece, tails, rng, american=american)
+            else:
+                made = self._word(piece, node, tails, rng, plural=agrees and subject.plural)
+            if made is None:
+                return None
+            parts += made
+        return parts
+
+    def _who(self, slot: Slot, node: int, subject: Subject, *, again: bool) -> list[Part] | None:
+        """X: as the sentence says it, and when it comes again by a pronoun."""
+        pronoun = self.pronoun(node)
+        if again and pronoun is None:
+            return None
+        if pronoun is not None and (again or subject.form == "pronoun"):
+            return [Part(getattr(pronoun, slot.kind), node, "COREF")]
+        if subject.form == "name":
+            parts = self.named(node)
+        else:
+            parts = [Part(subject.text, node, "COREF")]
+        return [*parts, Part(possessive_mark(subject.text))] if slot.kind == "possessive" else parts
+
+    def _objects(self, slot: Slot, tails: Tails, rng: random.Random, *, american: bool) -> list[Part] | None:
+        parts: list[Part] = []
+        nodes = tails[slot.of]
+        for before, node in zip(separators(len(nodes)), nodes, strict=True):
+            said = self._said(node, slot.form, rng, american=american)
+            if said is None:
+                return None
+            parts += [Part(before), *said] if before else said
+        return parts
+
+    def _said(self, node: int, form: str, rng: random.Random, *, american: bool) -> list[Part] | None:
+        """One object, in the form of its slot."""
+        id = self.graph.id(node)
+        if is_date(id):
+            date = say_date(Date.parse_id(id), rng, form=form, american=american) if form != "a" else None
+            if date is None:
+                return None
+            return [*([Part(f"{date.preposition} ")] if form == "on" else []), Part(date.text, node, "KG")]
+        if is_literal(id):
+            text = say_quantity(self.graph.aliases(node), rng)
+            measured = quantity_unit(id) is not None and text is not None and text[-1].isalpha()
+            fits = form == "unit" if measured else form == "" and quantity_unit(id) is None
+            return [Part(text, node, "KG")] if fits and text else None
+        if form == "a":
+            *_, name = self.named(node)
+            return [Part(f"{indefinite(name.text)} "), name]
+        return self.named(node) if not form else None
+
+    def _word(self, slot: Slot, node: int, tails: Tails, rng: random.Random, *, plural: bool) -> list[Part] | None:
+        """What a slot gives that mentions nobody."""
+        if slot.kind == "kind":
+            kinds = self.kinds(node)
+            kind = rng.choice(kinds) if kinds else ""
+            return [Part(f"{indefinite(kind)} {kind}" if slot.form else kind)] if kind else None
+        if slot.kind == "who":
+            return [Part("who" if self.traits(node).human else "which")]
+        if slot.kind == "number":
+            return [Part(slot.options[len(tails[slot.of]) > 1])]
+        if slot.kind == "gender":
+            whose = [node] if slot.of == "X" else tails[slot.of]
+            return [Part(slot.options[self._gender(whose)])] if len(whose) == 1 else None
+        past = slot.of != "always" and self.gone(node)
+        past |= slot.of == "both" and any(self.gone(tail) for nodes in tails.values() for tail in nodes)
+        return [Part(conjugated(slot.form, plural=plural, past=past))]
+
+    def _gender(self, nodes: Iterable[int]) -> int:
+        """Which of three options: male, female, or whatever it is."""
+        genders = {self.traits(node).gender for node in nodes}
+        return 0 if genders == {"male"} else 1 if genders == {"female"} else 2
+
+
+@lru_cache(1 << 12)
+def takes_pronoun(wording: Wording) -> bool:
+    """Whether a pronoun can stand for X: not in "the capital of he", nor in "he, the author"."""
+    for place, piece in enumerate(wording.pieces):
+        before, after = wording.pieces[max(place - 1, 0) : place], wording.pieces[place + 1 : place + 2]
+        if isinstance(piece, Slot) and piece.kind == "subject":
+            begins = not before or (isinstance(before[0], str) and before[0].endswith((", ", "that ")))
+            goes_on = bool(after) and not (isinstance(after[0], str) and after[0].startswith((",", " (")))
+            if not (begins and goes_on):
+                return False
+    return True
+
+
+def begins_with_subject(wording: Wording) -> bool:
+    """Whether it begins with X, or with what belongs to X."""
+    first = wording.pieces[0]
+    return isinstance(first, Slot) and first.kind in ("subject", "possessive")
+
+
+def is_plain(wording: Wording) -> bool:
+    """Whether it says facts and begins so that something can be put before it: with X, or with "The"."""
+    first = wording.pieces[0]
+    return bool(wording.relations) and (isinstance(first, Slot) or first.startswith("The "))
+
+
+def is_relative(wording: Wording) -> bool:
+    """Whether it says by its first word whom it is about: "who", "which", "whose", "where"."""
+    first = wording.pieces[0]
+    if isinstance(first, Slot):
+        return first.kind == "who"
+    return first.split(" ")[0] in ("who", "which", "whose", "where")

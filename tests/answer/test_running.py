@@ -1,0 +1,83 @@
+"""Prompts that end within a name: against enumeration of all annotations, and as people type them."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+import kglm
+from kglm.answer.generate import GenerateConfig
+from kglm.answer.model import Live
+from kglm.answer.next_word import next_words
+from kglm.answer.reading import Span, read
+from kglm.answer.running import beginning, read_on, with_running
+from kglm.marginal.beam import exact
+from kglm.marginal.prepared_text import AllEntities, Scene
+from kglm.model.annotation import Type
+from kglm.text.document import START, Document
+from support.toys import OPTIONS, Toy, make_toy
+
+
+def log_p(toy: Toy, words: list[str]) -> float:
+    return float(exact(Scene(toy, toy.model, Document("t", [START, *words]), AllEntities(len(toy.graph))))[-1])
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize("words", [["Mario"], ["Mario", "Land"], ["Game", "Boy", "is"]], ids=" ".join)
+def test_all_annotations_are_weighed_as_the_model_does(tmp_path: Path, name: str, words: list[str]) -> None:
+    toy = make_toy(tmp_path, **OPTIONS[name])  # type: ignore[arg-type]
+    annotations = read_on(toy, toy.model, words, 0, [(1.0, ())], most=10_000)
+    assert sum(p for p, _ in annotations) == pytest.approx(1)
+    found = next_words(read(toy, toy.model, words, annotations))
+    for word in (word for word in toy.vocabulary.words if not word.startswith("@@")):
+        assert found[word] == pytest.approx(math.exp(log_p(toy, [*words, word]) - log_p(toy, words)), rel=1e-6)
+
+
+def test_what_begins_a_name(tmp_path: Path) -> None:
+    toy = make_toy(tmp_path)
+    mario = toy.graph.number("Q1")
+    names = {name for tail in toy.graph.edges(mario).tail.tolist() for name in toy.aliases[tail].names}
+    long = next(name for name in sorted(names) if len(name) > 1)
+    assert beginning(toy, ["is", *long[:-1]], {mario}) == len(long) - 1
+    assert beginning(toy, ["is", *long], {mario}) == 0, "nothing of it is to come"
+    assert beginning(toy, [*long[:-1], "is"], {mario}) == 0, "it is over"
+    assert beginning(toy, ["is", *long[:-1]], set()) == 0, "nobody leads there"
+    known = [(1.0, [Span(0, 1, mario)])]
+    assert with_running(toy, toy.model, ["Mario", "is"], known) == known
+
+
+@pytest.fixture(scope="module")
+def bundled() -> Live:
+    return kglm.load()
+
+
+@pytest.mark.parametrize(
+    ("prompt", "word", "name"),
+    [
+        ("Barack Obama was born on August", "4", "August"),
+        ("Barack Obama was born on August 4,", "1961", "August 4 ,"),
+        ("Barack Obama is married to Michelle", "Obama", "Michelle"),
+        ("Super Mario Land is a video", "game", "video"),
+    ],
+)
+def test_a_name_that_was_begun_is_gone_on_with(bundled: Live, prompt: str, word: str, name: str) -> None:
+    found = bundled.complete(prompt)
+    assert found.words[0].word == word and found.words[0].p > 0.5
+    assert found.words[0].reasons[0].type == Type.CONTINUE
+    last = max(found.mentions[1:], key=lambda mention: mention.p)
+    assert " ".join(found.prompt[last.start : last.end]) == name and 0.5 < last.p <= 1
+
+
+def test_word_by_word_is_what_the_page_does(bundled: Live) -> None:
+    """Whoever takes the best word, again and again, comes to the end of the name."""
+    text = "Barack Obama was born on"
+    for _ in range(4):
+        text += " " + bundled.complete(text, top=1).words[0].word
+    assert text.endswith("August 4 , 1961")
+
+
+def test_generation_goes_on_too(bundled: Live) -> None:
+    [first, *_] = bundled.generate("Barack Obama is married to Michelle", config=GenerateConfig(words=1, beam=1))
+    assert first.word == "Obama"

@@ -1,0 +1,334 @@
+"""Vectors beside a graph: found again after edits, refused for another graph, and there for what was added since."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kglm.errors import DataError, KglmError, VersionError
+from kglm.kg import vectors as module
+from kglm.kg.compiled import compile_store
+from kglm.kg.edits import FactEdit, NewEntity
+from kglm.kg.embedding.triples import DATE, FIRST_ENTITY, MEAN, QUANTITY, graph_triples
+from kglm.kg.embedding.vectors import GraphVectors, Vectors, described
+from kglm.kg.graph import KnowledgeGraph
+from kglm.kg.snapshots import newest
+from kglm.kg.store import Store
+from support.worlds import make_store
+
+FACTS = [
+    ("Q1", "P1", "Q2"),
+    ("Q2", "P1", "Q3"),
+    ("Q3", "P2", "Q1"),
+    ("Q1", "P569", "T::9::+1961-00-00T00:00:00Z"),
+    ("Q2", "P2048", "V::2.0000::1"),
+]
+NAMES = {"Q1": ("one",), "Q10": ("ten",), "Q11": ("eleven",), "P7": ("seven",), "P8": ("eight",), "P9": ("nine",)}
+DIM = 6
+
+
+def random_vectors(graph: KnowledgeGraph, seed: int = 0) -> Vectors:
+    """As the trainer leaves them, but for the training."""
+    data = graph_triples(graph)
+    generator = np.random.default_rng(seed)
+    entity_RD = generator.standard_normal((data.rows, DIM)).astype(np.float32)
+    entity_RD /= np.linalg.norm(entity_RD, axis=1, keepdims=True)
+    entity_RD[MEAN] = entity_RD[FIRST_ENTITY:].mean(0)
+    relation_RD = np.zeros((data.relations, DIM), np.float32)
+    used = np.unique(data.known.relation)
+    relation_RD[used] = generator.standard_normal((len(used), DIM))
+    return Vectors(entity_RD, relation_RD, data.row_of_node, {"graph": described(graph), "metrics": {"mrr": 0.5}})
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = make_store(tmp_path, FACTS, NAMES)
+    with KnowledgeGraph.open(path) as graph:
+        random_vectors(graph).save(path)
+    return path
+
+
+def unit(vector: np.ndarray) -> np.ndarray:
+    return vector / np.linalg.norm(vector)
+
+
+def of(vectors: GraphVectors, graph: KnowledgeGraph, id: str) -> np.ndarray:
+    return vectors.entity_vectors([graph.number(id)])[0]
+
+
+def relation(vectors: GraphVectors, graph: KnowledgeGraph, id: str) -> np.ndarray:
+    index = graph.find_relation(id)
+    assert index is not None
+    return vectors.relation_RD[index]
+
+
+# On disk
+
+
+def test_what_is_saved_is_loaded(path: Path) -> None:
+    with KnowledgeGraph.open(path) as graph:
+        made, loaded = random_vectors(graph), Vectors.load(path)
+        for name in ("entity_RD", "relation_RD", "row_of_node"):
+            assert np.array_equal(getattr(made, name), getattr(loaded, name))
+            assert not getattr(loaded, name).flags.writeable
+        assert loaded.meta["metrics"] == {"mrr": 0.5} and loaded.dim == DIM
+        vectors = loaded.for_graph(graph)
+        assert vectors.entity_RD is loaded.entity_RD and vectors.relation_RD is loaded.relation_RD
+        numbers = np.arange(len(graph))
+        assert np.array_equal(vectors.rows(numbers), loaded.row_of_node)
+        assert np.array_equal(vectors.entity_vectors(numbers), made.entity_RD[made.row_of_node])
+        assert [graph.id(int(node)) for node in loaded.node_of_row] == ["Q1", "Q2", "Q3"]
+        assert not vectors.relation_RD[0].any()
+
+
+def test_dates_quantities_and_entities_without_facts_share_vectors(path: Path) -> None:
+    with KnowledgeGraph.open(path) as graph:
+        vectors = Vectors.load(path).for_graph(graph)
+        ids = ["T::9::+1961-00-00T00:00:00Z", "V::2.0000::1", "Q10", "Q11"]
+        assert vectors.rows([graph.number(id) for id in ids]).tolist() == [DATE, QUANTITY, MEAN, MEAN]
+        assert np.array_equal(of(vectors, graph, "Q10"), vectors.entity_RD[MEAN])
+
+
+def test_new_vectors_replace_old_ones_under_a_reader(path: Path) -> None:
+    old = Vectors.load(path)
+    before = old.entity_RD.copy()
+    leftover = Path(f"{path}.vectors/.2.killed.tmp")
+    leftover.mkdir()
+    with KnowledgeGraph.open(path) as graph:
+        random_vectors(graph, seed=1).save(path)
+        assert np.array_equal(Vectors.load(path).entity_RD, random_vectors(graph, seed=1).entity_RD)
+    assert np.array_equal(old.entity_RD, before)
+    assert [directory.name for directory in Path(f"{path}.vectors").iterdir()] == ["2"]
+
+
+def test_a_reader_that_comes_while_they_are_replaced_finds_the_new_ones(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = iter([Path(f"{path}.vectors/0")])
+    monkeypatch.setattr(module, "newest", lambda home: next(seen, newest(home)))
+    assert Vectors.load(path).dim == DIM
+
+
+def test_missing_vectors(tmp_path: Path) -> None:
+    path = make_store(tmp_path, FACTS)
+    with pytest.raises(DataError, match="has no vectors; make them with: kglm kg embed"):
+        Vectors.load(path)
+    Path(f"{path}.vectors").mkdir()
+    with pytest.raises(DataError, match="has no vectors"):
+        Vectors.load(path)
+
+
+def change_meta(path: Path, **values: object) -> None:
+    file = Path(f"{path}.vectors/1/meta.json")
+    file.write_text(json.dumps(json.loads(file.read_text()) | values))
+
+
+def test_another_format(path: Path) -> None:
+    change_meta(path, format=99)
+    with pytest.raises(VersionError, match=r"format 99.*reads 1.*embed"):
+        Vectors.load(path)
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [("meta.json", b"{"), ("meta.json", b'{"format": 1}'),
+     ("meta.json", b'{"format": 1, "nodes": 10, "rows": 6, "relations": 16, "dim": 6, "graph": {}}'),
+     ("entity.npy", None), ("entity.npy", b""),
+     ("relation.npy", b"not an array"), ("row_of_node.npy", b"\x93NUMPY\x01")],
+)  # fmt: skip
+def test_damaged_files_are_named(path: Path, file: str, content: bytes | None) -> None:
+    damaged = Path(f"{path}.vectors/1/{file}")
+    damaged.unlink()
+    if content is not None:
+        damaged.write_bytes(content)
+    with pytest.raises(KglmError, match=file):
+        Vectors.load(path)
+
+
+@pytest.mark.parametrize("file", ["entity.npy", "relation.npy", "row_of_node.npy"])
+def test_truncated_files_are_named(path: Path, file: str) -> None:
+    damaged = Path(f"{path}.vectors/1/{file}")
+    damaged.write_bytes(damaged.read_bytes()[:-5])
+    with pytest.raises(DataError, match=f"{file}.*embed"):
+        Vectors.load(path)
+
+
+@pytest.mark.parametrize("wrong", [np.zeros((2, DIM), np.float32), np.zeros((6, DIM), np.float64)])
+def test_wrong_shapes_are_named(path: Path, wrong: np.ndarray) -> None:
+    np.save(f"{path}.vectors/1/entity.npy", wrong)
+    with pytest.raises(DataError, match=r"entity.npy: is float.*expected float32\[6, 6\]"):
+        Vectors.load(path)
+
+
+# Whose they are
+
+
+def test_vectors_of_another_graph_are_refused(path: Path, tmp_path: Path) -> None:
+    smaller = make_store(tmp_path / "smaller", FACTS[:2])
+    renamed = make_store(tmp_path / "renamed", [(h.replace("Q3", "Q4"), r, t.replace("Q3", "Q4")) for h, r, t in FACTS], NAMES)  # fmt: skip # noqa: E501
+    for other, message in ((smaller, "vectors of 10 nodes"), (renamed, "another graph")):
+        with KnowledgeGraph.open(other) as graph, pytest.raises(DataError, match=message):
+            Vectors.load(path).for_graph(graph)
+
+
+def test_vectors_are_good_for_the_graph_after_edits_and_imported_anew(path: Path, tmp_path: Path) -> None:
+    vectors = Vectors.load(path)
+    with KnowledgeGraph.open(path, writable=True) as graph:
+        graph.set("Q1", "P1", "Q3")
+        before = vectors.for_graph(graph).entity_vectors(np.arange(len(graph)))
+        graph.undo()
+        assert np.array_equal(vectors.for_graph(graph).entity_vectors(np.arange(len(graph))), before)
+    with KnowledgeGraph.open(make_store(tmp_path / "again", FACTS, NAMES)) as graph:
+        vectors.for_graph(graph)
+
+
+def test_vectors_trained_after_edits_fit_the_recompiled_graph(path: Path) -> None:
+    with KnowledgeGraph.open(path, writable=True) as graph:
+        graph.edit([NewEntity("Q20", ("twenty",)), FactEdit("add", "Q20", "P9", "Q1")])
+        made = random_vectors(graph)
+        made.save(path)
+        numbers = np.arange(len(graph))
+        expected = made.for_graph(graph).entity_vectors(numbers)
+    with Store.open(path) as store:
+        compile_store(store)
+    with KnowledgeGraph.open(path) as graph:
+        loaded = Vectors.load(path)
+        object.__setattr__(loaded, "meta", loaded.meta | {"graph": loaded.meta["graph"] | {"digest": "unknown"}})
+        assert np.array_equal(loaded.for_graph(graph).entity_vectors(numbers), expected)
+
+
+# What was added since
+
+
+def test_trained_vectors_stay_as_they_are_after_an_edit(path: Path) -> None:
+    with KnowledgeGraph.open(path) as stored:
+        graph, trained = stored.fork(), Vectors.load(path)
+        numbers = np.arange(len(graph))
+        before = trained.for_graph(stored).entity_vectors(numbers)
+        graph.remove("Q1", "P1", "Q2")
+        graph.add("Q2", "P2", "Q1")
+        graph.set("Q1", "P569", "1999")
+        vectors = trained.for_graph(graph)
+        assert np.array_equal(vectors.entity_vectors(numbers), before)
+        assert vectors.rows([len(graph) - 1]).tolist() == [DATE]
+
+
+def test_a_new_entity_is_where_its_facts_say(path: Path) -> None:
+    with KnowledgeGraph.open(path) as stored:
+        graph = stored.fork()
+        graph.edit([NewEntity("Q20", ("twenty",)), NewEntity("Q21", ("idle",))])
+        graph.add("Q20", "P1", "Q2")
+        graph.add("Q3", "P2", "Q20")
+        graph.add("Q20", "P569", "1970")
+        graph.add("Q20", "P2048", "V::7.0000::1")
+        vectors = Vectors.load(path).for_graph(graph)
+        v, r = (lambda id: of(vectors, graph, id)), (lambda id: relation(vectors, graph, id))
+        table = vectors.entity_RD
+        said = [v("Q2") - r("P1"), v("Q3") + r("P2"), table[DATE] - r("P569"), table[QUANTITY] - r("P2048")]
+        np.testing.assert_allclose(v("Q20"), unit(np.mean(said, 0)), atol=1e-6)
+        assert np.array_equal(v("Q21"), table[MEAN])
+        assert vectors.rows([graph.number("Q20")]).tolist() == [len(table)]
+        assert np.array_equal(vectors.late_LD, [v("Q20")])
+
+
+def test_an_entity_without_facts_gets_a_vector_with_its_first_fact(path: Path) -> None:
+    with KnowledgeGraph.open(path) as stored:
+        graph = stored.fork()
+        graph.add("Q1", "P1", "Q10")
+        vectors = Vectors.load(path).for_graph(graph)
+        expected = unit(of(vectors, graph, "Q1") + relation(vectors, graph, "P1"))
+        np.testing.assert_allclose(of(vectors, graph, "Q10"), expected, atol=1e-6)
+        assert np.array_equal(of(vectors, graph, "Q11"), vectors.entity_RD[MEAN])
+        later = len(graph)  # a node that is made after `for_graph` is not yet known to it
+        assert (
+            vectors.rows([graph.number("Q1"), later]).tolist() == [FIRST_ENTITY, MEAN]
+            and vectors.rows(0).dtype == np.int32
+        )
+        graph.undo()
+        assert np.array_equal(of(Vectors.load(path).for_graph(graph), graph, "Q10"), vectors.entity_RD[MEAN])
+
+
+def test_new_entities_next_to_new_entities(path: Path) -> None:
+    """From the known outwards; what hangs together but on nothing known has the mean vector."""
+    with KnowledgeGraph.open(path) as stored:
+        graph = stored.fork()
+        graph.edit([NewEntity(f"Q{n}", (str(n),)) for n in (30, 31, 32, 40, 41)])
+        for head, tail in (("Q32", "Q31"), ("Q31", "Q30"), ("Q30", "Q1"), ("Q40", "Q41"), ("Q41", "Q40")):
+            graph.add(head, "P1", tail)
+        vectors = Vectors.load(path).for_graph(graph)
+        v, r = (lambda id: of(vectors, graph, id)), relation(vectors, graph, "P1")
+        for head, tail in (("Q30", "Q1"), ("Q31", "Q30"), ("Q32", "Q31")):
+            np.testing.assert_allclose(v(head), unit(v(tail) - r), atol=1e-6)
+        assert np.array_equal(v("Q40"), vectors.entity_RD[MEAN]) and np.array_equal(v("Q41"), vectors.entity_RD[MEAN])
+
+
+def test_a_new_relation_is_the_mean_way_from_head_to_tail(path: Path) -> None:
+    with KnowledgeGraph.open(path) as stored:
+        graph = stored.fork()
+        graph.edit([NewEntity("Q20", ("twenty",)), NewEntity("Q22", ("other",))])
+        for head, r, tail in (("Q1", "P7", "Q2"), ("Q3", "P7", "Q1"), ("Q20", "P7", "Q3"), ("Q20", "P8", "Q22")):
+            graph.add(head, r, tail)
+        vectors = Vectors.load(path).for_graph(graph)
+        v, r = (lambda id: of(vectors, graph, id)), relation(vectors, graph, "P7")
+        np.testing.assert_allclose(r, (v("Q2") - v("Q1") + v("Q1") - v("Q3")) / 2, atol=1e-6)
+        np.testing.assert_allclose(relation(vectors, graph, "R:P7"), -r, atol=1e-6)
+        np.testing.assert_allclose(v("Q20"), unit(v("Q3") - r), atol=1e-6)
+        assert not relation(vectors, graph, "P8").any() and not relation(vectors, graph, "R:P8").any()
+        np.testing.assert_allclose(v("Q22"), v("Q20"), atol=1e-6)
+        assert len(vectors.relation_RD) == graph.relation_count
+
+
+def test_edits_that_were_compiled_since_count_the_same(path: Path) -> None:
+    edits = [
+        NewEntity("Q20", ("twenty",)),
+        FactEdit("add", "Q20", "P7", "Q2"),
+        FactEdit("add", "Q1", "P7", "Q10"),
+        FactEdit("add", "Q1", "P7", "Q2"),
+    ]
+    with KnowledgeGraph.open(path, writable=True) as graph:
+        graph.edit(edits)
+        in_overlay = Vectors.load(path).for_graph(graph)
+        numbers = np.arange(len(graph))
+    with Store.open(path) as store:
+        compile_store(store)
+    with KnowledgeGraph.open(path) as graph:
+        assert len(graph.overlay.base) == len(graph)
+        compiled = Vectors.load(path).for_graph(graph)
+        assert np.array_equal(compiled.entity_vectors(numbers), in_overlay.entity_vectors(numbers))
+        assert np.array_equal(compiled.relation_RD, in_overlay.relation_RD)
+        twin = graph.fork()
+        twin.remove("Q1", "P7", "Q2")
+        assert not relation(Vectors.load(path).for_graph(twin), twin, "P7").any()
+
+
+def test_many_late_nodes_are_taken_in_parts(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with KnowledgeGraph.open(path) as stored:
+        graph = stored.fork()
+        graph.edit([NewEntity(f"Q{n}", (str(n),)) for n in range(100, 120)])
+        for n in range(100, 120):
+            graph.add(f"Q{n}", "P1", "Q1" if n % 3 else f"Q{100 + (n + 1) % 20}")
+        numbers = np.arange(len(graph))
+        whole = Vectors.load(path).for_graph(graph).entity_vectors(numbers)
+        monkeypatch.setattr(module, "NODES_AT_ONCE", 3)
+        assert np.array_equal(Vectors.load(path).for_graph(graph).entity_vectors(numbers), whole)
+
+
+def test_a_handful_of_new_nodes_takes_no_time(tmp_path: Path) -> None:
+    facts = [(f"Q{n}", "P1", f"Q{n * 7 % 5000}") for n in range(1, 5000)]
+    with KnowledgeGraph.open(make_store(tmp_path, facts, NAMES)) as stored:
+        trained, graph = random_vectors(stored), stored.fork()
+        graph.edit([NewEntity(f"Q_{n}", (str(n),)) for n in range(5)])
+        for n in range(5):
+            graph.add(f"Q_{n}", "P1", f"Q{n + 1}")
+            graph.add(f"Q_{n}", "P7", f"Q{n + 9}")
+        trained.for_graph(graph)
+        times = []
+        for _ in range(20):
+            start = time.perf_counter()
+            trained.for_graph(graph)
+            times.append(time.perf_counter() - start)
+        assert min(times) < 0.005

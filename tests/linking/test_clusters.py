@@ -1,0 +1,135 @@
+"""Coreference by other programs, behind the same interface; a server is a real one that says what a test wants."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlparse
+
+import pytest
+import spacy
+
+from kglm.errors import ConfigError, KglmError
+from kglm.linking.clusters import ClusterResolver, by_characters, external_resolver, propagate
+from kglm.linking.ner import SpacyNames
+from kglm.linking.spans import Found
+from kglm.text.document import END, START
+
+TOKENS = [START, "the", "Lamps", "sang", ".", END, "They", "left", "the", "band", "'s", "van", "to", "Ann", ".", END]
+LAMPS, ANN = Found(2, 3, 1, "WIKI"), Found(13, 14, 2, "WIKI")
+
+
+class TestPropagation:
+    def test_one_id_is_passed_on(self) -> None:
+        clusters = [[(1, 3), (6, 7), (8, 11)]]
+        assert propagate(TOKENS, clusters, [LAMPS, ANN]) == [Found(6, 7, 1, "COREF"), Found(8, 11, 1, "COREF")]
+
+    def test_two_ids_or_none_say_nothing(self) -> None:
+        assert propagate(TOKENS, [[(2, 3), (6, 7), (13, 14)]], [LAMPS, ANN]) == []
+        assert propagate(TOKENS, [[(6, 7), (8, 10)]], [LAMPS, ANN]) == []
+
+    def test_a_span_that_says_more_is_not_the_name(self) -> None:
+        assert propagate(TOKENS, [[(2, 4), (6, 7)]], [LAMPS]) == [], "the Lamps sang"
+
+    def test_clusters_that_disagree_on_a_span(self) -> None:
+        assert propagate(TOKENS, [[(2, 3), (6, 7)], [(13, 14), (6, 7)]], [LAMPS, ANN]) == []
+
+    def test_what_has_an_id_is_left_alone(self) -> None:
+        assert propagate(TOKENS, [[(2, 3), (13, 15)]], [LAMPS, ANN]) == []
+
+
+def test_places_by_characters() -> None:
+    sentences = [["Ann", "sang"], ["She", "left"]]
+    assert by_characters(sentences, [[(0, 3), (9, 12)], [(4, 12), (1, 3)]]) == [[(0, 0, 1), (1, 0, 1)], []]
+
+
+Answer = dict[str, Any]
+
+
+@pytest.fixture
+def server() -> Iterator[tuple[str, list[Answer], list[Answer]]]:
+    """An address, what it will answer, and what it was asked."""
+    answers: list[Answer] = []
+    asked: list[Answer] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            text = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            asked.append({"text": text, "query": parse_qs(urlparse(self.path).query)})
+            body = json.dumps(answers.pop(0)).encode()
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    running = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=running.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{running.server_port}", answers, asked
+    running.shutdown()
+    thread.join()
+    running.server_close()
+
+
+class TestCoreNlp:
+    def test_words_go_there_and_clusters_come_back(self, server: tuple[str, list[Answer], list[Answer]]) -> None:
+        address, answers, asked = server
+        chain = [
+            {"sentNum": 1, "startIndex": 1, "endIndex": 3, "text": "the Lamps"},
+            {"sentNum": 2, "startIndex": 1, "endIndex": 2, "text": "They"},
+        ]
+        answers.append({"sentences": [], "corefs": {"3": chain}})
+        resolver = external_resolver(f"corenlp={address}")
+        assert resolver.resolve(TOKENS, [LAMPS]) == [Found(6, 7, 1, "COREF")]
+        assert asked[0]["text"] == "the Lamps sang .\nThey left the band 's van to Ann ."
+        properties = json.loads(asked[0]["query"]["properties"][0])
+        assert properties["tokenize.whitespace"] == "true" and "coref" in properties["annotators"]
+
+    def test_nothing_is_asked_for_nothing(self, server: tuple[str, list[Answer], list[Answer]]) -> None:
+        assert external_resolver(f"corenlp={server[0]}").resolve([START, END], []) == []
+        assert not server[2]
+
+    def test_another_answer(self, server: tuple[str, list[Answer], list[Answer]]) -> None:
+        server[1].append({"hello": 1})
+        with pytest.raises(KglmError, match="not that of a CoreNLP server"):
+            external_resolver(f"corenlp={server[0]}").resolve(TOKENS, [LAMPS])
+
+    def test_no_answer(self) -> None:
+        with pytest.raises(KglmError, match="no answer from the CoreNLP server"):
+            external_resolver("corenlp=http://127.0.0.1:1").resolve(TOKENS, [LAMPS])
+
+
+@pytest.mark.parametrize("name", ["corenlp", "corenlp=", "best", "graph=1"])
+def test_unknown_resolvers(name: str) -> None:
+    with pytest.raises(ConfigError, match="coreference"):
+        external_resolver(name)
+
+
+def test_fastcoref() -> None:
+    pytest.importorskip("fastcoref", reason="fastcoref is not installed, and its model cannot be fetched in tests")
+    assert isinstance(external_resolver("fastcoref"), ClusterResolver)
+
+
+class TestSpacy:
+    @pytest.fixture
+    def names(self) -> SpacyNames:
+        pipeline = spacy.blank("en")
+        rules = [{"label": "ORG", "pattern": "the Lamps"}, {"label": "DATE", "pattern": "left"}]
+        pipeline.add_pipe("entity_ruler").add_patterns(rules)  # type: ignore[attr-defined]
+        return SpacyNames(pipeline)
+
+    def test_names_have_our_places(self, names: SpacyNames) -> None:
+        assert names.spans(TOKENS) == {(1, 3)}
+        assert names.spans([START, END]) == set()
+        assert names.spans([START, "", "the", "Lamps", END]) == {(2, 4)}
+
+    def test_a_pipeline_that_is_not_there_or_knows_no_names(self) -> None:
+        with pytest.raises(ConfigError, match="no spaCy pipeline"):
+            SpacyNames("en_no_such_model")
+        with pytest.raises(ConfigError, match="knows no entities"):
+            SpacyNames(spacy.blank("en"))

@@ -1,0 +1,99 @@
+"""Names in a text, and whose they are."""
+
+from __future__ import annotations
+
+import pytest
+
+from kglm.kg.graph import KnowledgeGraph
+from kglm.linking.linker import Linked, Linker, readings
+from support.worlds import make_store
+
+FACTS = (
+    ("Q90", "P17", "Q142"),
+    ("Q90", "P31", "Q515"),
+    ("Q90", "P36", "Q7"),
+    ("Q830149", "P131", "Q1439"),
+    ("Q142", "P36", "Q90"),
+    ("Q1439", "P17", "Q30"),
+    ("Q5", "P50", "Q6"),
+)
+NAMES = {
+    "Q90": ("Paris", "City of Light"),
+    "Q830149": ("Paris", "Paris, Texas"),
+    "Q142": ("France",),
+    "Q1439": ("Texas",),
+    "Q30": ("United States", "America"),
+    "Q515": ("city",),
+    "Q7": ("Paris Town Hall",),
+    "Q5": ("It",),
+    "Q6": ("Stephen King", "King"),
+    "Q8": ("the",),
+    "Q9": ("capital of France",),
+    "P36": ("capital",),
+    "P131": ("located in",),
+    "P17": ("country",),
+    "P50": ("author",),
+}
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> KnowledgeGraph:
+    return KnowledgeGraph.open(make_store(tmp_path_factory.mktemp("kg"), FACTS, NAMES))
+
+
+@pytest.fixture
+def linker(graph: KnowledgeGraph) -> Linker:
+    return Linker(graph)
+
+
+def found(linker: Linker, text: str) -> list[tuple[str, str]]:
+    words = text.split()
+    return [(" ".join(words[a:b]), linker.graph.id(candidates[0].node)) for a, b, candidates in linker.link(words)]
+
+
+def test_the_longest_name_wins(linker: Linker) -> None:
+    assert found(linker, "He saw Paris Town Hall") == [("Paris Town Hall", "Q7")]
+    assert found(linker, "Stephen King wrote") == [("Stephen King", "Q6")]
+
+
+def test_others_in_the_text_decide_between_namesakes(linker: Linker) -> None:
+    assert found(linker, "Paris is in Texas")[0] == ("Paris", "Q830149")
+    assert found(linker, "Paris is in France")[0] == ("Paris", "Q90")
+
+
+def test_the_better_known_namesake_is_more_probable_but_not_certain(linker: Linker) -> None:
+    [(_, _, candidates)] = linker.link(["Paris"])
+    assert [linker.graph.id(each.node) for each in candidates] == ["Q90", "Q830149"]
+    assert sum(each.p for each in candidates) == pytest.approx(1)
+    assert 0.5 < candidates[0].p < 1
+
+
+def test_what_is_known_is_kept_and_helps(linker: Linker, graph: KnowledgeGraph) -> None:
+    texas = graph.number("Q1439")
+    linked = linker.link(["Paris", "belongs", "to", "it"], [(3, 4, texas)])
+    assert [each.node for each in linked] == [graph.number("Q830149"), texas]
+    assert linked[1].candidates[0].p == 1
+
+
+def test_plain_words_are_no_names(linker: Linker) -> None:
+    assert found(linker, "the city is big") == []  # no capital
+    assert found(linker, "the capital of France is") == [("France", "Q142")]  # nor does this name begin with one
+    assert found(linker, "It is big") == []  # a function word, though someone has this name
+    assert linker.link([]) == []
+
+
+def test_introductions_count(graph: KnowledgeGraph) -> None:
+    often = Linker(graph, introductions={graph.number("Q830149"): 50})
+    assert often.link(["Paris"])[0].node == graph.number("Q830149")
+
+
+def test_the_ways_to_read_a_text(graph: KnowledgeGraph) -> None:
+    linker = Linker(graph)
+    linked = linker.link(["Paris", "and", "Paris"])
+    ways = readings(linked, most=8)
+    assert len(ways) == 4
+    assert sum(p for p, _ in ways) == pytest.approx(1)
+    assert [p for p, _ in ways] == sorted((p for p, _ in ways), reverse=True)
+    assert len(readings(linked, most=1)) == 1
+    assert readings([Linked(0, 1, linked[0].candidates[:1])])[0][1] == [(0, 1, graph.number("Q90"))]
+    assert readings([]) == [(1.0, [])]

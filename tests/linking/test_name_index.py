@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kglm.kg.edits import FactEdit, NewEntity
+from kglm.kg.graph import KnowledgeGraph
+from kglm.linking.name_index import MAX_WORDS, NameIndex, _sorted
+from support.worlds import make_store
+
+FACTS = [("Q1", "P1", "Q2"), ("Q2", "P2", "T::11::+1989-04-21T00:00:00Z"), ("Q3", "P1", "Q1")]
+NAMES = {"Q1": ("Mario Land", "Mario"), "Q2": ("Game Boy",), "Q3": ("Mario", "x " * (MAX_WORDS + 1))}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return make_store(tmp_path, FACTS, NAMES)
+
+
+def index(path: Path) -> NameIndex:
+    with KnowledgeGraph.open(path) as graph:
+        return NameIndex.for_graph(graph)
+
+
+def names_of(names: NameIndex) -> list[Sequence[int]]:
+    return [names["Mario",], names["Mario", "Land"], names["Game", "Boy"], names["Boy",]]
+
+
+def ids(path: Path, nodes: object) -> set[str]:
+    with KnowledgeGraph.open(path) as graph:
+        return {graph.id(node) for node in nodes}  # type: ignore[attr-defined]
+
+
+def test_names_lead_to_those_who_have_them(store: Path) -> None:
+    names = index(store)
+    assert ids(store, names["Game", "Boy"]) == {"Q2"}
+    assert ids(store, names["Mario",]) == {"Q1", "Q3"}
+    assert not names["Boy",] and not names["game", "boy"], "names are matched whole, and as they are written"
+    assert len(names) == 3 and names.longest == 2
+
+
+def test_spans_of_a_text(store: Path) -> None:
+    found = [(start, end) for start, end, _ in index(store).spans(["the", "Mario", "Land", "on", "Game", "Boy"])]
+    assert found == [(1, 2), (1, 3), (4, 6)]
+
+
+WORDS = st.sampled_from(["a", "b", "of", "A", "", "ü", "\ud800"])
+
+
+@given(st.lists(st.lists(WORDS, min_size=1, max_size=4), max_size=12), st.lists(WORDS, max_size=12))
+def test_all_parts_are_found_at_once(names: list[list[str]], text: list[str]) -> None:
+    split = len(names) // 2
+    first = NameIndex(*_sorted((tuple(words), node) for node, words in enumerate(names[:split])), split)
+    both = first.including(((tuple(words), split + node) for node, words in enumerate(names[split:])), len(names))
+    parts = [(start, end) for start in range(len(text)) for end in range(start + 1, len(text) + 1)]
+    expected = [
+        (start, end, nodes)
+        for start, end in parts
+        if (nodes := [node for node, words in enumerate(names) if words == text[start:end]])
+    ]
+    assert list(both.spans(text)) == expected
+    assert len(both) == len({tuple(words) for words in names})
+
+
+def test_it_is_kept_beside_the_graph_and_read_again(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = index(store)
+    monkeypatch.setattr("kglm.linking.name_index._cut", lambda graph, nodes, words_of: iter(()) if not nodes else None)
+    again = index(store)
+    assert names_of(again) == names_of(first)
+
+
+def test_entities_that_came_later_are_in_it(store: Path) -> None:
+    index(store)
+    with KnowledgeGraph.open(store, writable=True) as graph:
+        graph.edit([NewEntity("Q9", ("Zora Quist",)), FactEdit("add", "Q9", "P1", "Q1")])
+    assert ids(store, index(store)["Zora", "Quist"]) == {"Q9"}
+    with KnowledgeGraph.open(store) as graph:
+        fork = graph.fork()
+        fork.edit([NewEntity("Q10", ("Ada Q.",))])
+        names = NameIndex.for_graph(fork, str.split)
+        assert [fork.id(node) for node in names["Ada", "Q."]] == ["Q10"]
+
+
+def test_several_processes_may_make_it_at_once(store: Path, forks: Any) -> None:
+    """It is made by whoever asks first, without a lock: all end well, and one index stays."""
+    running = [forks.Process(target=index, args=(store,)) for _ in range(2)]
+    for process in running:
+        process.start()
+    for process in running:
+        process.join()
+    assert [process.exitcode for process in running] == [0, 0]
+    assert len(list(Path(f"{store}.names").iterdir())) == 1
+
+
+def test_where_nothing_can_be_written_it_is_made_each_time(store: Path) -> None:
+    Path(f"{store}.names").write_text("in the way")
+    assert index(store)["Game", "Boy"]
+
+
+def test_an_index_of_another_graph_or_a_damaged_one_is_made_again(store: Path, tmp_path: Path) -> None:
+    expected = names_of(index(store))
+    [nodes] = Path(f"{store}.names").glob("*/node_X.npy")
+    np.save(nodes, np.zeros(1, np.int32))
+    assert names_of(index(store)) == expected
+    [hashes] = Path(f"{store}.names").glob("*/hash_K.npy")
+    hashes.write_bytes(b"rubbish")
+    assert names_of(index(store)) == expected
+    other = make_store(tmp_path / "other", FACTS, {"Q1": ("Luigi",)})
+    Path(f"{store}.names").rename(f"{other}.names")
+    assert ids(other, index(other)["Luigi",]) == {"Q1"}

@@ -1,0 +1,161 @@
+"""Exact enumeration against brute force, and the beam against exact enumeration."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kglm.errors import ConfigError
+from kglm.marginal.beam import beam_search, exact
+from kglm.marginal.cache import Cache
+from kglm.marginal.prepared_text import AllEntities, Scene
+from kglm.model.options import LatentConfig
+from kglm.text.document import START, Document
+from support.brute_force import enumerate_log_joint
+from support.toys import OPTIONS, YEAR, Some, Step, Toy, legal_steps, make_toy
+
+TEXTS = [["Mario", "is", "Boy"], ["Game", "Boy", "Tennis"], ["Mario", "Land", "1989"], ["is"]]
+PENALTIES = (0.0, math.log(5))
+
+
+def scene(toy: Toy, words: list[str]) -> Scene:
+    return Scene(toy, toy.model, Document("t", [START, *words]), AllEntities(len(toy.graph)))
+
+
+def brute_force(toy: Toy, words: list[str]) -> dict[float, float]:
+    """log Σ_z p(x, z) over every annotation, one by one, for each penalty of an unknown word."""
+    histories: list[list[Step]] = [[]]
+    for word in words:
+        histories = [[*steps, replace(step, word=word)] for steps in histories for step in legal_steps(toy, steps)]
+    totals = dict.fromkeys(PENALTIES, 0.0)
+    known: dict[tuple[Step, ...], float] = {}
+    for steps in histories:
+        said = [replace(step, word="@@UNKNOWN@@") if unknown(toy, step) else step for step in steps]
+        log_joint = enumerate_log_joint(toy, said, written=words, known=known)
+        for penalty in PENALTIES:
+            totals[penalty] += math.exp(log_joint - penalty * sum(unknown(toy, step) for step in steps))
+    return {penalty: math.log(total) for penalty, total in totals.items()}
+
+
+def unknown(toy: Toy, step: Step) -> bool:
+    """Whether the word is paid for as the unknown one: neither in the vocabulary nor copied."""
+    if step.word in toy.vocabulary and step.word != "@@UNKNOWN@@":
+        return False
+    return step.node < 0 or step.word not in toy.aliases[step.node].surface
+
+
+@pytest.mark.parametrize("words", TEXTS, ids=" ".join)
+@pytest.mark.parametrize("name", OPTIONS)
+def test_exact_enumeration_is_brute_force(tmp_path: Path, name: str, words: list[str]) -> None:
+    toy = make_toy(tmp_path, **OPTIONS[name])  # type: ignore[arg-type]
+    for penalty, truth in brute_force(toy, words).items():
+        assert exact(scene(toy, words), penalty=penalty)[-1] == pytest.approx(truth, rel=1e-9)
+
+
+def test_the_toy_says_words_as_the_model_does(tmp_path: Path) -> None:
+    """A word that is in no vocabulary is the unknown one where it cannot be copied."""
+    toy = make_toy(tmp_path)
+    values = exact(scene(toy, ["Tennis"])), exact(scene(toy, ["@@UNKNOWN@@"]))
+    np.testing.assert_allclose(*values)
+
+
+@pytest.mark.parametrize("width", [1, 2, 5, 20])
+def test_a_beam_is_a_lower_bound_that_rises_to_the_truth(tmp_path: Path, width: int) -> None:
+    toy = make_toy(tmp_path)
+    for words in TEXTS:
+        truth, bound = exact(scene(toy, words)), beam_search(scene(toy, words), width)
+        assert (bound <= truth + 1e-9).all()
+        assert beam_search(scene(toy, words), 100_000)[-1] == pytest.approx(truth[-1], rel=1e-9)
+
+
+def test_exact_enumeration_leaves_the_scene_as_it_was(tmp_path: Path) -> None:
+    toy = make_toy(tmp_path)
+    narrow = Scene(toy, toy.model, Document("t", [START, *TEXTS[0]]), Some(0))
+    before = beam_search(narrow, 3)
+    exact(narrow)
+    np.testing.assert_array_equal(beam_search(narrow, 3), before)
+
+
+def test_exact_enumeration_refuses_before_it_does_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kglm.marginal.beam.EXACT_LIMIT", 20)
+    view = scene(make_toy(tmp_path), TEXTS[0])
+    asked: list[int] = []
+    monkeypatch.setattr(view, "joint", lambda t, *rest: asked.append(t) or Scene.joint(view, t, *rest))
+    with pytest.raises(ConfigError, match="too many for exact enumeration"):
+        exact(view)
+    assert asked == [0]
+
+
+def test_among_too_many_tails_each_is_as_likely(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three tails where two are the most that are scored: as if the refinement were off."""
+    monkeypatch.setattr("kglm.model.chunk.MAX_SCORED_TAILS", 1)
+    monkeypatch.setattr("kglm.model.text_scores.MAX_SCORED_TAILS", 1)
+    toy = make_toy(tmp_path / "on")
+    off = make_toy(tmp_path / "off", latent=LatentConfig(tail_scores=False))
+    off.model.load_state_dict(toy.model.state_dict())
+    for words in TEXTS:
+        np.testing.assert_allclose(exact(scene(toy, words)), exact(scene(off, words)), rtol=1e-12)
+
+
+ENTITIES = ("Q1", "Q2", "Q3", "Q4")
+WORDS = ("Mario", "Land", "is", "Boy", "1989", "Tennis")
+FACT = st.tuples(st.sampled_from(ENTITIES), st.sampled_from(["P1", "P2"]), st.sampled_from([*ENTITIES, YEAR]))
+NAME = st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    facts=st.lists(FACT, min_size=1, max_size=6, unique=True),
+    names=st.dictionaries(st.sampled_from(ENTITIES), st.lists(NAME, min_size=1, max_size=2).map(tuple), min_size=1),
+    words=st.lists(st.sampled_from(WORDS), min_size=1, max_size=4),
+    option=st.sampled_from(sorted(OPTIONS)),
+    seed=st.integers(0, 1000),
+    width=st.integers(1, 30),
+    candidates=st.lists(st.integers(0, 3), max_size=3, unique=True),
+)
+def test_in_any_world_a_beam_is_at_most_exact(
+    facts: list[tuple[str, str, str]],
+    names: dict[str, tuple[str, ...]],
+    words: list[str],
+    option: str,
+    seed: int,
+    width: int,
+    candidates: list[int],
+) -> None:
+    with tempfile.TemporaryDirectory() as home:
+        toy = make_toy(Path(home), **OPTIONS[option] | {"facts": tuple(facts), "names": names, "seed": seed})  # type: ignore[arg-type]
+        truth = exact(scene(toy, words))
+        assert (beam_search(scene(toy, words), width) <= truth + 1e-9).all()
+        few = Some(*(node for node in candidates if node < len(toy.graph)))
+        narrow = Scene(toy, toy.model, Document("t", [START, *words]), few)
+        assert (beam_search(narrow, width) <= truth + 1e-9).all()
+        np.testing.assert_allclose(beam_search(scene(toy, words), 10**6), truth, rtol=1e-9)
+        if len(words) <= 2:
+            assert truth[-1] == pytest.approx(brute_force(toy, words)[0.0], rel=1e-9)
+
+
+def test_words_of_nobody_may_come_from_a_cache(tmp_path: Path) -> None:
+    """Against the sum over every annotation, the plain words said by hand; unknown words too."""
+    toy, words, cache = make_toy(tmp_path), ["is", "Zork", "is", "Zork"], Cache(0.4, 0.5)
+    cached = Scene(toy, toy.model, Document("t", [START, *words]), AllEntities(len(toy.graph)), cache)
+    plain = scene(toy, words)
+    with torch.no_grad():
+        h_TH = toy.model.encoder(torch.tensor([toy.vocabulary.encode([START, *words[:-1]])])).h_BTD[0]
+        h_TH = h_TH[:, : toy.model.sizes[0]]
+    for penalty in PENALTIES:
+        for t, word in enumerate(words):
+            weight = {i: math.exp(0.5 * float(h_TH[t] @ h_TH[i])) for i in range(t)}
+            again = sum(w for i, w in weight.items() if words[i] == word) / (sum(weight.values()) or 1)
+            share = 0.4 if t else 0.0
+            wanted = (1 - share) * math.exp(plain.words.plain(penalty)[t]) + share * again
+            assert cached.words.plain(penalty)[t] == pytest.approx(math.log(wanted), rel=1e-9)
+        assert exact(cached, penalty=penalty)[-1] > exact(plain, penalty=penalty)[-1]
+        assert beam_search(cached, 10_000, penalty=penalty)[-1] == pytest.approx(exact(cached, penalty=penalty)[-1])

@@ -1,0 +1,1 @@
+"""Toy worlds, brute force, strategies: what several tests share."""

@@ -1,0 +1,247 @@
+"""The probabilities of a toy's texts by brute force.
+
+`enumerate_log_joint` computes log p(x, z) from a model's parameters by the formulas of the paper, one position and one
+candidate at a time, sharing nothing with the fast code but the encoder's hidden states.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from kglm.model.annotation import Type, bucket, frequency_bucket, type_feature
+from kglm.text.document import END, START
+from support.toys import CUE_NAMES, Step, Toy, candidates, given, leads
+
+
+class Said(NamedTuple):
+    """What a step depends on: who was last mentioned when, whether a mention runs and its words, and all before."""
+
+    last: dict[int, int]
+    inside: bool
+    running: list[str]
+    since: int | None
+    steps: list[Step]
+    written: list[str]
+    own: set[int]
+    """Whom the document introduces, if it is one of those that were counted."""
+
+
+def word_probability(toy: Toy, h_x: Tensor, node: int, word: str, before: tuple[str, ...] = ()) -> float:
+    """p(x_t = word | entity); `before` are the words of the mention so far."""
+    model, vocabulary = toy.model, toy.vocabulary
+    weight, bias = model.encoder.embedding.weight, model.word_bias_V
+    if node < 0:
+        scores = (weight @ h_x + bias).exp()
+        return float(scores[vocabulary.index[word]] / scores.sum()) if word in vocabulary else 0.0
+    h = model.renderer.projection(torch.cat([h_x, model.latent.entity_vectors(torch.tensor(node))]))
+    generate = (weight @ h + bias).exp()
+    query = torch.tanh(model.renderer.copy.weight @ h)
+    total, mass = float(generate.sum()), 0.0
+    aliases = toy.aliases[node]
+    rows, width = aliases.words_AL.shape
+    encoded_ALH, _ = model.renderer.alias_lstm(weight[torch.from_numpy(aliases.words_AL)])
+    for row in range(rows):
+        for place in range(width):
+            said = aliases.surface[row * width + place]
+            if said is None:
+                continue
+            score = float((query @ encoded_ALH[row, place]).exp())
+            alias_so_far = aliases.surface[row * width : row * width + place]
+            if model.config.latent.alias_order and alias_so_far == before:
+                score *= math.exp(float(model.renderer.order[min(place, 1)]))
+            total += score
+            mass += score if said == word else 0.0
+    if word in vocabulary:
+        mass += float(generate[vocabulary.index[word]])
+    return mass / total
+
+
+def relation_vector(toy: Toy, relation: int) -> Tensor:
+    """v_r, with the words of its name."""
+    latent = toy.model.latent
+    vector = latent.relation_RD[relation]
+    words = [word for word in latent.relation_word_NL[relation // 2].tolist() if word]
+    if toy.model.config.latent.relation_text and words:
+        mean = sum(toy.model.encoder.embedding.weight[word] for word in words) / len(words)
+        vector = vector + mean @ latent.text_2HD[relation % 2]
+    return vector
+
+
+def entity_bias(toy: Toy, node: int, own: set[int]) -> float:
+    """b_e; `own` are the entities that the document introduces, if it is one of those that were counted."""
+    latent, config = toy.model.latent, toy.model.config.latent
+    bias = float(latent.entity_bias_E[latent.real_E.tolist().index(node)]) if config.entity_bias else 0.0
+    count = toy.builder.introductions.get(node, 0) - (node in own)
+    return bias + (float(latent.frequency[frequency_bucket(max(count, 0))]) if config.frequency_bias else 0.0)
+
+
+def sentence(before: list[str]) -> list[str]:
+    """The words since the last end of a sentence."""
+    words = [START, *before]
+    return words[max(place for place, word in enumerate(words) if word in (START, END)) + 1 :]
+
+
+def named(toy: Toy, relation: int, before: list[str]) -> tuple[float, bool, float]:
+    """How far the words before name a relation: m, [m = 1], a."""
+    said = {word.casefold() for word in before}
+    stored = [id for id in CUE_NAMES if toy.graph.find_relation(id) is not None]
+    names = [{word.casefold() for word in CUE_NAMES[id]} for id in stored]
+    id = toy.graph.relation_id(relation - relation % 2)
+    if id not in stored:
+        return 0.0, False, 0.0
+    weight = {
+        word: math.log(1 + len(names) / sum(word in name for name in names)) * (0.3 if word == "is" else 1)
+        for name in names
+        for word in name
+    }
+    name = names[stored.index(id)]
+    share = sum(weight[word] for word in name & said) / sum(weight[word] for word in name)
+    last, words = 0.0, [word.casefold() for word in CUE_NAMES[id]]
+    for length in range(1, len(words) + 1):
+        ends = words[-length:] == [word.casefold() for word in before][-length:]
+        covered = sum(weight[word] for word in words[-length:]) / sum(weight[word] for word in words)
+        if ends and covered >= 0.5 and any(word != "is" for word in words[-length:]):
+            last = covered
+    return share * (share >= 0.5), name <= said, last
+
+
+def cue(toy: Toy, h_x: Tensor, relation: int, before: list[str]) -> float:
+    """What the words before say for a relation."""
+    if not toy.model.config.latent.cues:
+        return 0.0
+    latent = toy.model.latent
+    weights = (latent.cue + h_x @ latent.cue_HQ)[3 * (relation % 2) : 3 * (relation % 2) + 3].tolist()
+    return sum(weight * found for weight, found in zip(weights, named(toy, relation, before), strict=True))
+
+
+def path_probability(
+    toy: Toy, h_x: Tensor, h_p: Tensor, h_r: Tensor, last: dict[int, int], t: int, step: Step, before: list[str]
+) -> float:
+    """π(p) π(r | p) π(e | p, r); `last` holds the candidates and when they were last mentioned."""
+    latent, config, graph = toy.model.latent, toy.model.config.latent, toy.graph
+    order = list(last)
+    window = toy.encoder.parent_window
+    scores = {}
+    for parent in order:
+        if window is None or t - last[parent] <= window:
+            score = float(latent.entity_vectors(torch.tensor(parent)) @ h_p)
+            places = latent.parent_bias.weight_Q + h_x @ latent.parent_bias.context_HQ
+            score += float(places[bucket(t - last[parent])]) if config.recency_bias else 0.0
+            score += float(places[-2]) if config.subject_bias and parent == order[0] else 0.0
+            score += float(places[-1]) if config.sentence_bias and t - last[parent] <= len(before) else 0.0
+            scores[parent] = math.exp(score)
+    if step.parent not in scores:
+        return 0.0
+    relations, tails = graph.edges(step.parent)
+    distinct = sorted(set(relations.tolist()))
+    weights = {r: math.exp(float(relation_vector(toy, r) @ h_r) + cue(toy, h_x, r, before)) for r in distinct}
+    reached = [tail for r, tail in zip(relations.tolist(), tails.tolist(), strict=True) if r == step.relation]
+    if step.node not in reached:
+        return 0.0
+    share = tail_share(toy, h_x, step.node, reached, before)
+    return scores[step.parent] / sum(scores.values()) * weights[step.relation] / sum(weights.values()) * share
+
+
+def tail_share(toy: Toy, h_x: Tensor, node: int, reached: list[int], before: list[str]) -> float:
+    """π(e | p, r)."""
+    latent, said = toy.model.latent, {word.casefold() for word in before}
+    instance = toy.graph.find_relation("P31")
+
+    def kind(node: int) -> float:
+        kinds = [] if instance is None else toy.graph.tails(node, instance).tolist()
+        words = {word.casefold() for kind in kinds for word in toy.graph.names(kind)[0].split()}
+        gamma, delta = (latent.cue + h_x @ latent.cue_HQ)[6:].tolist()
+        day = toy.graph.id(node).startswith("T::11")
+        return gamma * bool(words & said) + delta * day if toy.model.config.latent.cues else 0.0
+
+    if not toy.model.config.latent.tail_scores:
+        return 1 / len(reached)
+    masses = {
+        e: math.exp(float(latent.entity_vectors(torch.tensor(e)) @ (h_x @ latent.tail_HD)) + kind(e)) for e in reached
+    }
+    return masses[node] / sum(masses.values())
+
+
+def type_probability(toy: Toy, h_x: Tensor, said: Said, step: Step) -> float:
+    latent, t = toy.model.latent, len(said.steps)
+    related, inside = bool(candidates(toy, said.last, t)), said.inside
+    logits = latent.type_head(h_x)
+    if toy.model.config.latent.type_cues and toy.encoder.cues is not None:
+        found = [named(toy, relation, sentence(said.written)) for relation in range(0, toy.graph.relation_count, 2)]
+        for place, most in enumerate(map(max, zip(*found, strict=True))):
+            logits = logits + most * (latent.type_cue_3C[place] + h_x @ latent.type_cue_H3C[:, place])
+        share = [round((m + a) / 2, 9) for m, _, a in found]
+        chosen = share.index(max(share))
+        logits = logits + share[chosen] * (relation_vector(toy, 2 * chosen) @ latent.type_cue_DC)
+    if toy.model.config.latent.type_features:
+        goes_on = ends = False
+        if inside:
+            goes_on, ends = toy.aliases[said.steps[-1].node].can_follow(said.running)
+        gap = None if said.since is None else t - said.since
+        logits = logits + latent.type_feature[type_feature(inside, goes_on, ends, gap)]
+    weights = logits.exp()
+    legal = [True, toy.encoder.facts != "topic", related, inside and toy.encoder.mention_types == "continue"]
+    total = sum(float(w) for w, ok in zip(weights, legal, strict=True) if ok)
+    return float(weights[step.type]) / total if legal[step.type] else 1e-300
+
+
+def step_log_probability(toy: Toy, h_D: Tensor, said: Said, step: Step) -> float:
+    """log p(x_t, z_t | all before)."""
+    model, t = toy.model, len(said.steps)
+    h_x, h_p, h_r = h_D.split(model.sizes)
+    total = math.log(type_probability(toy, h_x, said, step))
+    if step.type == Type.NEW:
+        logits = torch.tensor([
+            float(model.latent.entity_vectors(torch.tensor(node)) @ (h_p + h_r)) + entity_bias(toy, node, said.own)
+            for node in model.latent.real_E.tolist()
+        ], dtype=torch.float64)  # fmt: skip
+        share = model.config.latent.uniform_share
+        chosen = model.latent.real_E.tolist().index(step.node)
+        total += math.log((1 - share) * float(logits.softmax(0)[chosen]) + share / len(logits))
+    elif step.type == Type.RELATED:
+        probability = path_probability(toy, h_x, h_p, h_r, said.last, t, step, sentence(said.written))
+        total += math.log(probability) if probability else -math.inf
+    before = tuple(said.running) if step.type == Type.CONTINUE else ()
+    return total + math.log(word_probability(toy, h_x, step.node, step.word, before) or 1e-300)
+
+
+def enumerate_log_joint(
+    toy: Toy,
+    steps: list[Step],
+    *,
+    counted: bool = False,
+    written: list[str] | None = None,
+    known: dict[tuple[Step, ...], float] | None = None,
+) -> float:
+    """log p(x, z), word for word; `written` are the words as they stand, where those of the steps are unknown ones.
+
+    `known` keeps what each step adds after those before it, for texts that begin alike: of one toy, none of them
+    counted, with the same words as they stand.
+    """
+    assert known is None or not counted
+    known = {} if known is None else known
+    written = [step.word for step in steps] if written is None else written
+    model = toy.model
+    own = {step.node for step in steps if step.type == Type.NEW} if counted else set()
+    words = torch.tensor([toy.vocabulary.encode([START, *(step.word for step in steps)])])
+    with torch.no_grad():
+        h_TD = model.encoder(words, None).h_BTD[0]
+        total, last, running = 0.0, given(toy), list[str]()
+        inside, since = False, None
+        for t, step in enumerate(steps):
+            so_far = tuple(steps[: t + 1])
+            if so_far not in known:
+                said = Said(last, inside, running, since, steps[:t], written[:t], own)
+                known[so_far] = step_log_probability(toy, h_TD[t], said, step)
+            total += known[so_far]
+            inside = step.node >= 0
+            if inside:
+                running = [*running, step.word] if step.type == Type.CONTINUE else [step.word]
+                since = t
+                if leads(toy, step.node):
+                    last[step.node] = t
+        return total
