@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from kglm.answer.model import Live
+from kglm.answer.model import FactAwareLM
 from kglm.answer.next_word import next_words
 from kglm.answer.reading import Span, read
 from kglm.text.tokenizer import tokenizer
@@ -26,7 +26,7 @@ from kglm.writing.verbalise import Verbaliser
 TOP = 5
 
 
-def ask(live: Live, verbaliser: Verbaliser, relations: list[int], count: int, seed: int) -> dict[str, Any]:
+def ask(live: FactAwareLM, verbaliser: Verbaliser, relations: list[int], count: int, seed: int) -> dict[str, Any]:
     """Accuracy on so many questions about facts of these relations, drawn as the texts draw them."""
     rng, graph = random.Random(seed), live.graph
     weights = [verbaliser.weight(relation) for relation in relations]
@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    live = Live.open(options.run)
+    live = FactAwareLM.open(options.run)
     verbaliser = Verbaliser(live.graph)
     sayable = [relation for relation in verbaliser.relations if verbaliser.phrases(relation)]
     held = [relation for relation in sayable if live.graph.relation_id(relation) in options.held_out]

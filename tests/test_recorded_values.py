@@ -20,7 +20,7 @@ import torch
 
 from kglm import bundled
 from kglm.answer.generate import GenerateConfig
-from kglm.answer.model import Live
+from kglm.answer.model import FactAwareLM
 from kglm.marginal.cache import Cache
 from kglm.marginal.candidates import named_scene
 from kglm.marginal.estimate import MarginalConfig, log_marginal, log_marginal_tracked
@@ -102,7 +102,7 @@ def estimates(home: Path) -> Iterator[tuple[str, Any]]:
 def answers(home: Path) -> Iterator[tuple[str, Any]]:
     """Completions, generations and estimates of the model that comes with the package."""
     del home
-    live = Live.open(bundled.RUN)
+    live = FactAwareLM.open(bundled.RUN)
     live.model.double()
     edited = live.edited(["Barack Obama | date of birth | 21 March 2013", "France | capital | Lyon"])
     for title, model in (("as it is", live), ("edited", edited)):
@@ -113,7 +113,7 @@ def answers(home: Path) -> Iterator[tuple[str, Any]]:
                 {
                     "words": [word.word for word in found.words],
                     "p": [word.p for word in found.words],
-                    "reasons": [found.why(word.reasons[0]) for word in found.words],
+                    "reasons": [str(word.reasons[0]) for word in found.words],
                     "shares": [word.reasons[0].p for word in found.words],
                     "rest": list(found.rest.values()),
                     "mentions": [[each.start, each.end, each.id, each.p] for each in found.mentions],
@@ -130,7 +130,7 @@ def answers(home: Path) -> Iterator[tuple[str, Any]]:
             found_p = log_marginal(scene, MarginalConfig(method, 5))  # type: ignore[arg-type]
             yield f"{document.title} / {method}", [found_p.log_p, found_p.upp_log_p]
         h_TD = hidden_states(live.model, scene.text)
-        yield f"{document.title} / hidden states", [float(h_TD.abs().sum()), float(h_TD[-1].sum())]
+        yield f"{document.title} / hidden states", [float(h_TD.detach().abs().sum()), float(h_TD.detach()[-1].sum())]
 
 
 PARTS: dict[str, Callable[[Path], Iterator[tuple[str, Any]]]] = {

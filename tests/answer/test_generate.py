@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from kglm.answer.generate import SILENT, GenerateConfig, Spoken, best_way, generate, repeated
-from kglm.answer.next_word import Reason, next_words
+from kglm.answer.next_word import Derivation, next_words
 from kglm.answer.reading import Reading, Span, read
 from kglm.errors import ConfigError
 from kglm.model.annotation import Type
@@ -41,7 +41,7 @@ def test_a_word_and_the_way_to_it_are_drawn_as_often_as_they_are_probable(readin
     assert not set(of_words) & set(SILENT)
     for word, p in sayable.items():
         assert_share(of_words[word], count, p / sum(sayable.values()))
-        for reason in words.reasons(word):
+        for reason in words.derivations(word):
             assert_share(of_ways[word, reason._replace(p=0)], count, reason.p / sum(sayable.values()))
 
 
@@ -55,7 +55,7 @@ def test_what_follows_depends_on_who_was_mentioned(reading: Reading) -> None:
     for spoken, after in generate(reading, GenerateConfig(words=12, seed=3)):
         words = next_words(before)
         assert words[spoken.word] == pytest.approx(spoken.p)
-        assert any(reason == spoken.reason for reason in words.reasons(spoken.word))
+        assert any(reason == spoken.reason for reason in words.derivations(spoken.word))
         if spoken.reason.type in (Type.NEW, Type.RELATED):
             assert after.histories.running_K[0] == spoken.reason.entity
         elif spoken.reason.type == Type.NONE:
@@ -102,10 +102,10 @@ def test_a_prompt_with_two_readings_is_decided_first(toy: Toy) -> None:
 def test_the_best_way_is_the_best_step() -> None:
     """Two facts that lead to one mention are one step."""
     reasons = [
-        Reason(0.4, Type.NONE),
-        Reason(0.3, Type.RELATED, 7, 1, 2),
-        Reason(0.2, Type.RELATED, 7, 1, 4),
-        Reason(0.1, Type.NEW, 8),
+        Derivation(0.4, Type.NONE),
+        Derivation(0.3, Type.RELATED, 7, 1, 2),
+        Derivation(0.2, Type.RELATED, 7, 1, 4),
+        Derivation(0.1, Type.NEW, 8),
     ]
     assert best_way(reasons) == reasons[1]
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kglm.answer.next_word import NextWordConfig, NextWords, Reason, describe, next_words
+from kglm.answer.completion import Reason
+from kglm.answer.next_word import Derivation, NextWordConfig, NextWords, next_words
 from kglm.answer.reading import Reading, Span, read
 from kglm.errors import DataError
 from kglm.model.annotation import Type
@@ -68,7 +69,7 @@ def test_it_is_brute_force(tmp_path: Path, name: str) -> None:
         assert found.p_W.sum() == pytest.approx(1, abs=1e-9)
         assert found.rest == {"new": pytest.approx(0, abs=1e-9), "related": 0.0}
         for word in words:
-            reasons = found.reasons(word)
+            reasons = found.derivations(word)
             assert sum(reason.p for reason in reasons) == pytest.approx(found[word], rel=1e-9)
             assert reasons == sorted(reasons, key=lambda reason: -reason.p)
             merged: dict[tuple[str, Type, int, int, int], float] = defaultdict(float)
@@ -78,7 +79,7 @@ def test_it_is_brute_force(tmp_path: Path, name: str) -> None:
             assert merged == pytest.approx({way: p for way, p in wanted.items() if p}, rel=1e-9, abs=1e-12)
 
 
-def _way(reason: Reason, steps: list[Step]) -> tuple[int, int, int]:
+def _way(reason: Derivation, steps: list[Step]) -> tuple[int, int, int]:
     """How the toys name it: a continued mention keeps the fact it began with."""
     if reason.type == Type.CONTINUE:
         return steps[-1].node, steps[-1].parent, steps[-1].relation
@@ -87,11 +88,11 @@ def _way(reason: Reason, steps: list[Step]) -> tuple[int, int, int]:
 
 def test_copied_and_generated_are_told_apart(toy: Toy) -> None:
     found = next_words(after(toy, []))
-    assert {reason.copied for reason in found.reasons("Mario")} == {True, False}  # in the vocabulary and in a name
-    assert {reason.copied for reason in found.reasons("Game")} == {True}  # in a name only
-    assert {reason.copied for reason in found.reasons("is")} == {False}
+    assert {reason.copied for reason in found.derivations("Mario")} == {True, False}  # in the vocabulary and in a name
+    assert {reason.copied for reason in found.derivations("Game")} == {True}  # in a name only
+    assert {reason.copied for reason in found.derivations("is")} == {False}
     assert found["nobody says this"] == 0
-    assert found.reasons("nobody says this") == []
+    assert found.derivations("nobody says this") == []
 
 
 @pytest.mark.parametrize(("max_new", "max_related"), [(0, 0), (1, 100), (100, 1), (1, 1)])
@@ -112,7 +113,7 @@ def test_histories_are_averaged_by_weight(toy: Toy) -> None:
     apart = [next_words(read(toy, toy.model, words, [(1.0, each)])) for each in (one, two)]
     for word in both.words:
         assert both[word] == pytest.approx(0.75 * apart[0][word] + 0.25 * apart[1][word], rel=1e-9)
-        assert sum(reason.p for reason in both.reasons(word)) == pytest.approx(both[word], rel=1e-9)
+        assert sum(reason.p for reason in both.derivations(word)) == pytest.approx(both[word], rel=1e-9)
 
 
 def test_reading_word_by_word_is_reading_at_once(toy: Toy) -> None:
@@ -155,11 +156,13 @@ def test_top_is_in_order(toy: Toy) -> None:
 
 def test_reasons_in_words(toy: Toy) -> None:
     graph = toy.graph
-    related = Reason(0.1, Type.RELATED, graph.number("Q2"), graph.number("Q1"), graph.find_relation("P1") or -1, True)
-    assert describe(graph, related) == "related Mario Land —P1→ Game Boy, copied"
-    assert describe(graph, replace_type(related, Type.NEW)) == "new Game Boy, copied"
-    assert describe(graph, Reason(0.1, Type.NONE)) == "no entity"
+    related = Derivation(
+        0.1, Type.RELATED, graph.number("Q2"), graph.number("Q1"), graph.find_relation("P1") or -1, True
+    )
+    assert str(Reason.of(graph, related)) == "related Mario Land —P1→ Game Boy, copied"
+    assert str(Reason.of(graph, replace_type(related, Type.NEW))) == "new Game Boy, copied"
+    assert str(Reason.of(graph, Derivation(0.1, Type.NONE))) == "no entity"
 
 
-def replace_type(reason: Reason, kind: Type) -> Reason:
+def replace_type(reason: Derivation, kind: Type) -> Derivation:
     return reason._replace(type=kind)

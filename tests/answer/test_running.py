@@ -9,13 +9,12 @@ import pytest
 
 import kglm
 from kglm.answer.generate import GenerateConfig
-from kglm.answer.model import Live
+from kglm.answer.model import FactAwareLM
 from kglm.answer.next_word import next_words
 from kglm.answer.reading import Span, read
 from kglm.answer.running import beginning, read_on, with_running
 from kglm.marginal.beam import exact
 from kglm.marginal.prepared_text import AllEntities, Scene
-from kglm.model.annotation import Type
 from kglm.text.document import START, Document
 from support.toys import OPTIONS, Toy, make_toy
 
@@ -49,7 +48,7 @@ def test_what_begins_a_name(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def bundled() -> Live:
+def bundled() -> FactAwareLM:
     return kglm.load()
 
 
@@ -62,15 +61,15 @@ def bundled() -> Live:
         ("Super Mario Land is a video", "game", "video"),
     ],
 )
-def test_a_name_that_was_begun_is_gone_on_with(bundled: Live, prompt: str, word: str, name: str) -> None:
+def test_a_name_that_was_begun_is_gone_on_with(bundled: FactAwareLM, prompt: str, word: str, name: str) -> None:
     found = bundled.complete(prompt)
     assert found.words[0].word == word and found.words[0].p > 0.5
-    assert found.words[0].reasons[0].type == Type.CONTINUE
+    assert found.words[0].reasons[0].type == "continue"
     last = max(found.mentions[1:], key=lambda mention: mention.p)
     assert " ".join(found.prompt[last.start : last.end]) == name and 0.5 < last.p <= 1
 
 
-def test_word_by_word_is_what_the_page_does(bundled: Live) -> None:
+def test_word_by_word_is_what_the_page_does(bundled: FactAwareLM) -> None:
     """Whoever takes the best word, again and again, comes to the end of the name."""
     text = "Barack Obama was born on"
     for _ in range(4):
@@ -78,6 +77,6 @@ def test_word_by_word_is_what_the_page_does(bundled: Live) -> None:
     assert text.endswith("August 4 , 1961")
 
 
-def test_generation_goes_on_too(bundled: Live) -> None:
+def test_generation_goes_on_too(bundled: FactAwareLM) -> None:
     [first, *_] = bundled.generate("Barack Obama is married to Michelle", config=GenerateConfig(words=1, beam=1))
     assert first.word == "Obama"

@@ -9,7 +9,7 @@ import pytest
 
 from conftest import Command
 from kglm import bundled
-from kglm.answer.model import Live
+from kglm.answer.model import FactAwareLM
 from kglm.doctor import examine
 from kglm.text.document import read_documents
 
@@ -17,19 +17,19 @@ MOST = 25_000_000
 
 
 @pytest.fixture(scope="module")
-def live() -> Live:
-    return Live.open(bundled.RUN)
+def live() -> FactAwareLM:
+    return FactAwareLM.open(bundled.RUN)
 
 
-def best(live: Live, prompt: str) -> tuple[str, str, str, bool]:
+def best(live: FactAwareLM, prompt: str) -> tuple[str, str, str, bool]:
     """The first word after a prompt, and the fact that it mainly comes from."""
     word = live.complete(prompt, top=1).words[0]
-    reason, graph = word.reasons[0], live.graph
-    ids = graph.id(reason.parent), graph.relation_id(reason.relation)
-    return word.word, *ids, reason.copied
+    reason = word.reasons[0]
+    assert reason.parent is not None and reason.relation is not None
+    return word.word, reason.parent.id, reason.relation.id, reason.copied
 
 
-def test_an_edit_of_the_graph_changes_the_words(live: Live) -> None:
+def test_an_edit_of_the_graph_changes_the_words(live: FactAwareLM) -> None:
     """The paper's example; nothing was ever said of Barack Obama in training."""
     prompt = "Barack Obama was born on"
     assert best(live, prompt) == ("August", "Q76", "P569", True)
@@ -50,7 +50,7 @@ def test_an_edit_of_the_graph_changes_the_words(live: Live) -> None:
         ("Marie Curie was born in", "Warsaw", "P19"),
     ],
 )
-def test_it_knows_its_world(live: Live, prompt: str, word: str, relation: str) -> None:
+def test_it_knows_its_world(live: FactAwareLM, prompt: str, word: str, relation: str) -> None:
     said, _, by, copied = best(live, prompt)
     assert (said, by, copied) == (word, relation, True)
 
@@ -70,7 +70,7 @@ def test_it_is_small_whole_and_of_no_machine() -> None:
     assert not any(b"/tmp/" in path.read_bytes() or b"/home/" in path.read_bytes() for path in files)
 
 
-def test_the_articles_are_linked_documents_about_its_graph(live: Live) -> None:
+def test_the_articles_are_linked_documents_about_its_graph(live: FactAwareLM) -> None:
     documents = list(read_documents(bundled.ARTICLES))
     assert len(documents) >= 200
     ids = {mention.id for document in documents for mention in document.mentions}

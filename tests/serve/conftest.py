@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kglm.answer.model import Live
+from kglm.answer.model import FactAwareLM
 from support.serving import Client, make_run, serving
 
 
@@ -17,12 +17,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def live(run: Path) -> Live:
-    return Live.open(run)
+def live(run: Path) -> FactAwareLM:
+    return FactAwareLM.open(run)
 
 
 @pytest.fixture(scope="session")
-def client(run: Path, live: Live) -> Iterator[Client]:
+def client(run: Path, live: FactAwareLM) -> Iterator[Client]:
     """Of a server that allows edits; each test has a session of its own if it edits."""
     with serving(live, run.parent / "said.jsonl", allow_edit=True) as client:
         yield client

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl
 
 from conftest import ROOT
 from kglm import bundled
-from kglm.answer.model import Live
+from kglm.answer.model import FactAwareLM
 from kglm.cli.serving import serve
 from kglm.serve.explore import Library, Wanted
 from kglm.serve.settings import Limits
@@ -55,7 +55,7 @@ def sent(client: Client, words: list[str]) -> tuple[str, int, bytes]:
 
 def test_every_request(run: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(run.parent, tmp_path / "copy")
-    live = Live.open(copy / "run", kg=copy / "toy.kg")
+    live = FactAwareLM.open(copy / "run", kg=copy / "toy.kg")
     asked, session = set[str](), ""
     with serving(live, copy / "said.jsonl", allow_edit=True, persist=True) as client:
         for line in commands():

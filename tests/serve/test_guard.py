@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import pytest
 
-from kglm.answer.model import Live
+from kglm.answer.model import FactAwareLM
 from kglm.errors import ConfigError
 from kglm.serve.guard import HEADERS
 from kglm.serve.settings import Limits, ServeConfig
@@ -23,7 +23,7 @@ OPEN = ("/", "/api/health", "/openapi.json")
 
 
 @pytest.fixture(scope="module")
-def locked(live: Live) -> Iterator[Client]:
+def locked(live: FactAwareLM) -> Iterator[Client]:
     """A server with a token."""
     with serving(live, token=TOKEN) as client:
         yield client
@@ -111,7 +111,7 @@ class TestOtherPages:
     def test_names_of_this_machine(self, client: Client, host: str) -> None:
         assert client.get("/api/health", Host=host).status == 200
 
-    def test_the_address_that_it_listens_on(self, live: Live) -> None:
+    def test_the_address_that_it_listens_on(self, live: FactAwareLM) -> None:
         with (
             serving(live, host="127.0.0.2") as other,
             socket.create_connection(("127.0.0.2", other.port), timeout=30) as connection,
@@ -146,7 +146,7 @@ class TestOtherPages:
 
 
 @pytest.fixture(scope="module")
-def strict(live: Live) -> Iterator[Client]:
+def strict(live: FactAwareLM) -> Iterator[Client]:
     """A server that takes small bodies only."""
     with serving(live, limits=Limits(body_bytes=2000)) as client:
         yield client
@@ -283,7 +283,7 @@ def test_headers_on_every_answer(client: Client, locked: Client) -> None:
 
 
 def test_a_mistake_of_ours_says_nothing_of_the_machine(
-    live: Live, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    live: FactAwareLM, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with serving(live) as client:
         monkeypatch.setattr(client.service, "lookup", None)

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from kglm.answer.model import Live
+from kglm.answer.model import FactAwareLM
 from kglm.serve.settings import Limits
 from kglm.serve.work import Pause
 from support.serving import PROMPT, Client, serving
@@ -21,7 +21,7 @@ HEAD = b"POST /api/complete HTTP/1.1\r\nHost: localhost\r\nContent-Type: applica
 
 
 @pytest.fixture(scope="module")
-def hasty(live: Live) -> Iterator[Client]:
+def hasty(live: FactAwareLM) -> Iterator[Client]:
     """A server without patience."""
     with serving(live, limits=Limits(read_seconds=0.4)) as client:
         yield client
@@ -46,7 +46,7 @@ class Held:
         self.client, self.go_on, self.begun = client, threading.Event(), threading.Event()
         self._plain = client.service.model
 
-    def _model(self, session: str | None) -> Live:
+    def _model(self, session: str | None) -> FactAwareLM:
         self.begun.set()
         assert self.go_on.wait(30)
         return self._plain(session)
@@ -68,7 +68,7 @@ def wait_for(client: Client, waiting: int) -> None:
     raise AssertionError(f"{client.service.work.waiting} wait")
 
 
-def test_two_hundred_at_once_and_none_is_lost(live: Live) -> None:
+def test_two_hundred_at_once_and_none_is_lost(live: FactAwareLM) -> None:
     with serving(live, limits=Limits()) as client:
         prompts = [f"{PROMPT} {number}" for number in range(200)]
         body = [json.dumps({"text": prompt, "top": 1, "reasons": 1}).encode() for prompt in prompts]
@@ -87,7 +87,7 @@ def test_two_hundred_at_once_and_none_is_lost(live: Live) -> None:
         assert client.service.work.refused == client.service.work.given_up == 0
 
 
-def test_a_full_queue_says_when_to_come_again(live: Live) -> None:
+def test_a_full_queue_says_when_to_come_again(live: FactAwareLM) -> None:
     with serving(live, limits=Limits(queue=3)) as client:
         with Held(client) as held, ThreadPoolExecutor(10) as pool:
             asked = [pool.submit(client.post, "/api/complete", {"text": PROMPT})]
@@ -106,7 +106,7 @@ def test_a_full_queue_says_when_to_come_again(live: Live) -> None:
         assert client.words()
 
 
-def test_too_many_connections(live: Live) -> None:
+def test_too_many_connections(live: FactAwareLM) -> None:
     with serving(live, limits=Limits(connections=2)) as client:
         with Held(client) as held, ThreadPoolExecutor(2) as pool:
             asked = [pool.submit(client.post, "/api/complete", {"text": PROMPT}) for _ in range(2)]
@@ -239,7 +239,7 @@ class TestClientsThatLeave:
         assert computed == ["first", "third"]
 
 
-def test_a_server_that_is_told_to_end_says_so(live: Live) -> None:
+def test_a_server_that_is_told_to_end_says_so(live: FactAwareLM) -> None:
     with serving(live) as client, ThreadPoolExecutor(2) as pool:
         with Held(client) as held:
             asked = [pool.submit(client.post, "/api/complete", {"text": PROMPT}) for _ in range(2)]
@@ -251,7 +251,7 @@ def test_a_server_that_is_told_to_end_says_so(live: Live) -> None:
         assert client.post("/api/link", {"text": "a"}).code == "unavailable"
 
 
-def test_a_text_that_takes_too_long_ends_with_a_line_that_says_so(live: Live) -> None:
+def test_a_text_that_takes_too_long_ends_with_a_line_that_says_so(live: FactAwareLM) -> None:
     with serving(live, limits=Limits(compute_seconds=0.15)) as client:
         answer = client.post("/api/generate", {"text": PROMPT, "words": 200})
         *_, last = answer.body.splitlines()

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from kglm.answer.model import Live
+from kglm.answer.model import FactAwareLM
 from kglm.serve import shapes
 from kglm.text.document import parse_document
 from support.serving import PROMPT, SCRIPT, Client
@@ -21,7 +21,7 @@ def lines(body: bytes) -> list[dict[str, Any]]:
 
 
 class TestComplete:
-    def test_the_words_are_the_models(self, client: Client, live: Live) -> None:
+    def test_the_words_are_the_models(self, client: Client, live: FactAwareLM) -> None:
         found = client.post("/api/complete", {"text": PROMPT, "top": 5, "reasons": 3}).json
         expected = live.complete(PROMPT, top=5)
         assert found["words"] == PROMPT.split()
@@ -100,7 +100,7 @@ class TestGenerate:
         )
         assert one == same != other
 
-    def test_a_beam_is_the_models(self, client: Client, live: Live) -> None:
+    def test_a_beam_is_the_models(self, client: Client, live: FactAwareLM) -> None:
         from kglm.answer.generate import GenerateConfig
 
         said = [each.word for each in live.generate(PROMPT, config=GenerateConfig(words=4, beam=3))]
@@ -244,7 +244,7 @@ class TestDocuments:
 
 
 class TestTheServerItself:
-    def test_health(self, client: Client, live: Live) -> None:
+    def test_health(self, client: Client, live: FactAwareLM) -> None:
         found = client.get("/api/health").json
         assert found["status"] == "ok" and found["run"] == "run" and found["model"] == "kglm"
         assert found["graph"] == {"entities": len(live.graph), "facts": 7, "relations": 3}

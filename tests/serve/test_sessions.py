@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kglm.answer.model import Live
+from kglm.answer.model import FactAwareLM
 from kglm.kg.graph import KnowledgeGraph
 from kglm.serve import sessions
 from kglm.serve.settings import Limits
@@ -34,7 +34,7 @@ def copy(run: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def storing(copy: Path) -> Iterator[Client]:
     """A server that stores edits."""
-    with serving(Live.open(copy / "run", kg=copy / "toy.kg"), allow_edit=True, persist=True) as client:
+    with serving(FactAwareLM.open(copy / "run", kg=copy / "toy.kg"), allow_edit=True, persist=True) as client:
         yield client
 
 
@@ -119,7 +119,7 @@ class TestOneVisitor:
         answer = visitor.ask("DELETE", "/api/edits/last")
         assert (answer.status, answer.code) == (404, "nothing_to_undo")
 
-    def test_too_many(self, live: Live) -> None:
+    def test_too_many(self, live: FactAwareLM) -> None:
         with serving(live, allow_edit=True, limits=Limits(edits=1)) as client:
             visitor = client.with_session()
             assert visitor.post("/api/edits", EDIT).status == 201
@@ -155,7 +155,7 @@ class TestManyVisitors:
         answer = client.get("/api/edits", X_Kglm_Session=name)
         assert answer.status == 422 and "etc" not in answer.json["error"]["message"]
 
-    def test_sessions_without_edits_go_first(self, live: Live) -> None:
+    def test_sessions_without_edits_go_first(self, live: FactAwareLM) -> None:
         with serving(live, allow_edit=True, limits=Limits(sessions=3)) as client:
             edited, bare = client.with_session(), client.with_session()
             edited.post("/api/edits", EDIT)
@@ -165,14 +165,14 @@ class TestManyVisitors:
             assert bare.get("/api/edits").code == "no_session"
             assert len(client.service.sessions) == 3
 
-    def test_the_one_that_was_idle_longest_goes(self, live: Live) -> None:
+    def test_the_one_that_was_idle_longest_goes(self, live: FactAwareLM) -> None:
         with serving(live, allow_edit=True, limits=Limits(sessions=2)) as client:
             first, second = client.with_session(), client.with_session()
             assert first.get("/api/edits").status == 200
             third = client.with_session()
             assert [each.get("/api/edits").status for each in (first, second, third)] == [200, 404, 200]
 
-    def test_idle_for_too_long(self, live: Live) -> None:
+    def test_idle_for_too_long(self, live: FactAwareLM) -> None:
         with serving(live, allow_edit=True, limits=Limits(session_seconds=0.05)) as client:
             visitor = client.with_session()
             time.sleep(0.1)
@@ -189,7 +189,7 @@ class TestManyVisitors:
 
 
 class TestWhatIsStored:
-    def test_off_by_default(self, live: Live) -> None:
+    def test_off_by_default(self, live: FactAwareLM) -> None:
         with serving(live) as client:
             visitor = Client(client.port, client.service, "A" * 32)
             for answer in (
@@ -201,7 +201,7 @@ class TestWhatIsStored:
             assert len(client.service.sessions) == 0
             assert client.get("/api/health").json["allow_edit"] is False
 
-    def test_refused_without_the_flag(self, visitor: Client, live: Live) -> None:
+    def test_refused_without_the_flag(self, visitor: Client, live: FactAwareLM) -> None:
         visitor.post("/api/edits", EDIT)
         answer = visitor.post("/api/edits/persist")
         assert (answer.status, answer.code) == (403, "persist_off")

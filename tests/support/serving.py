@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kglm.answer.model import Live
+from kglm.answer.model import FactAwareLM
 from kglm.kg.embedding.transe import TransEConfig, embed_graph
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.literals.dates import Date
@@ -132,7 +132,7 @@ class Client:
 
 @contextmanager
 def serving(
-    live: Live, documents: Path | None = None, *, limits: Limits | None = None, **config: Any
+    live: FactAwareLM, documents: Path | None = None, *, limits: Limits | None = None, **config: Any
 ) -> Iterator[Client]:
     """A server in a thread of this process, on a free port."""
     settings = ServeConfig(port=0, limits=limits or Limits(), **config)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kglm.answer.next_word import NextWordConfig, NextWords, Reason, next_words
+from kglm.answer.next_word import Derivation, NextWordConfig, NextWords, next_words
 from kglm.answer.reading import Reading
 from kglm.errors import ConfigError
 from kglm.model.annotation import Type
@@ -63,7 +63,7 @@ class Spoken(NamedTuple):
 
     word: str
     p: float
-    reason: Reason
+    reason: Derivation
 
 
 def generate(
@@ -146,23 +146,23 @@ def _draw(words: NextWords, reading: Reading, config: GenerateConfig, rng: np.ra
     return int(kept[min(int(np.searchsorted(until, rng.random() * until[-1], side="right")), len(kept) - 1)])
 
 
-def _way(words: NextWords, word: str, rng: np.random.Generator, config: GenerateConfig) -> Reason:
+def _way(words: NextWords, word: str, rng: np.random.Generator, config: GenerateConfig) -> Derivation:
     """One of the reasons for a word; the most probable if nothing is drawn."""
-    reasons = words.reasons(word)
+    reasons = words.derivations(word)
     if config.temperature == 0:
         return best_way(reasons)
     until = np.cumsum([reason.p for reason in reasons])
     return reasons[min(int(np.searchsorted(until, rng.random() * until[-1], side="right")), len(reasons) - 1)]
 
 
-def best_way(reasons: list[Reason]) -> Reason:
+def best_way(reasons: list[Derivation]) -> Derivation:
     """The greatest reason of the most probable step."""
     mass = steps(reasons)
     best = max(mass, key=lambda key: mass[key])
     return next(reason for reason in reasons if (STEPS[reason.type], reason.entity) == best)
 
 
-def steps(reasons: Iterable[Reason]) -> dict[tuple[int, int], float]:
+def steps(reasons: Iterable[Derivation]) -> dict[tuple[int, int], float]:
     """What each step (column, entity) has of the reasons: several facts, copied or not, may lead to one mention."""
     mass: dict[tuple[int, int], float] = {}
     for reason in reasons:
@@ -223,6 +223,6 @@ def _best(p_W: Floats, count: int) -> Ints:
 def _extended(before: _Hypothesis, words: NextWords | None, log_p: float, word: str, p: float) -> _Hypothesis:
     if words is None:  # it is as long as it should be
         return before
-    spoken = Spoken(word, p, best_way(words.reasons(word)))
+    spoken = Spoken(word, p, best_way(words.derivations(word)))
     reading = _follow(before.reading, spoken)
     return _Hypothesis(log_p, before.said + _counts(word), reading, (*before.text, (spoken, reading)))

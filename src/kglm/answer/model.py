@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from kglm import bundled
+from kglm.answer.completion import Completion
 from kglm.answer.generate import GenerateConfig, Spoken, generate
-from kglm.answer.next_word import NextWordConfig, NextWords, Reason, describe, next_words
+from kglm.answer.next_word import NextWordConfig, next_words
 from kglm.answer.reading import Annotation, Reading, Span, read
 from kglm.answer.running import with_running
 from kglm.answer.sampled import read_sampled
@@ -43,85 +43,10 @@ PARTICLES = 100
 _PLACE = re.compile(r"(\d+)\s*:\s*(\d+)")
 
 
-@dataclass(frozen=True)
-class MentionFound:
-    """Words [start, end) of a prompt are taken for this entity, with this probability."""
-
-    start: int
-    end: int
-    id: str
-    label: str
-    p: float
-
-
-@dataclass(frozen=True)
-class WordFound:
-    """A word, its probability, and its reasons in the order of their weight."""
-
-    word: str
-    p: float
-    reasons: tuple[Reason, ...]
-
-
-@dataclass(frozen=True)
-class Completion:
-    """What may come next."""
-
-    prompt: tuple[str, ...]
-    words: tuple[WordFound, ...]
-    rest: dict[str, float]
-    """Probability that was not enumerated: of further new entities, and of further facts."""
-    mentions: tuple[MentionFound, ...]
-    graph: KnowledgeGraph
-    distribution: NextWords
-    """All of it."""
-
-    def why(self, reason: Reason) -> str:
-        """A reason for people."""
-        return describe(self.graph, reason)
-
-    def to_json(self, *, reasons: int = 20) -> dict[str, Any]:
-        """The names that programs rely on; what is left of a word's probability after so many reasons is told."""
-        return {
-            "prompt": list(self.prompt),
-            "words": [
-                {
-                    "word": found.word,
-                    "p": found.p,
-                    "reasons": [reason_json(self.graph, reason) for reason in found.reasons[:reasons]],
-                    "further_reasons": {
-                        "count": len(found.reasons[reasons:]),
-                        "p": sum(reason.p for reason in found.reasons[reasons:]),
-                    },
-                }
-                for found in self.words
-            ],
-            "rest": self.rest,
-            "mentions": [asdict(mention) for mention in self.mentions],
-        }
-
-
-def reason_json(graph: KnowledgeGraph, reason: Reason) -> dict[str, Any]:
-    """A reason as JSON, with ids and with names."""
-
-    def id(node: int) -> str | None:
-        return graph.id(node) if node >= 0 else None
-
-    return {
-        "p": reason.p,
-        "type": reason.type.name.lower(),
-        "parent": id(reason.parent),
-        "relation": graph.relation_id(reason.relation) if reason.relation >= 0 else None,
-        "entity": id(reason.entity),
-        "copied": reason.copied,
-        "text": describe(graph, reason),
-    }
-
-
-class Live:
+class FactAwareLM:
     """A trained KGLM on a graph. State is passed, not kept: two prompts know nothing of each other."""
 
-    def __init__(self, run: Run, base: Live | None = None) -> None:
+    def __init__(self, run: Run, base: FactAwareLM | None = None) -> None:
         """`base`: the model before edits, if this one has some; the two share the index of names."""
         if not isinstance(run.model, Kglm):
             raise ConfigError(
@@ -132,7 +57,7 @@ class Live:
         self.model: Kglm = run.model
 
     @classmethod
-    def open(cls, run: str | Path, *, kg: str | Path | None = None) -> Live:
+    def open(cls, run: str | Path, *, kg: str | Path | None = None) -> FactAwareLM:
         """Load a run, on its own graph or on another."""
         return cls(Run.open(Path(run), kg=None if kg is None else Path(kg)))
 
@@ -150,14 +75,14 @@ class Live:
         names = self._base.linker.names
         return names.on(self.graph) if len(self.graph) > len(self._base.graph) else names
 
-    def edited(self, edits: Sequence[str | FactEdit | NewEntity]) -> Live:
+    def edited(self, edits: Sequence[str | FactEdit | NewEntity]) -> FactAwareLM:
         """The model on an edited fork of its graph; a text is a fact to be the only one of its head and relation."""
         fork = self.graph.fork()
         for edit in edits:
             step = FactEdit("set", *parse_fact(fork, edit)) if isinstance(edit, str) else edit
             if not (isinstance(edit, str) and _holds(fork, step)):
                 fork.edit([step])
-        return Live(self.run.on(fork), self)
+        return FactAwareLM(self.run.on(fork), self)
 
     # Prompts
 
@@ -246,14 +171,7 @@ class Live:
         if edits:
             return self.edited(edits).complete(prompt, entities, top=top, links=links, limits=limits, seed=seed)
         reading, linked = self.read(prompt, entities, links=links, seed=seed)
-        found = next_words(reading, limits)
-        words = tuple(WordFound(word, p, tuple(found.reasons(word))) for word, p in found.top(top))
-        mentions = tuple(
-            MentionFound(start, end, self.graph.id(node), self.graph.label(node), p)
-            for start, end, candidates in linked
-            for node, p in candidates
-        )
-        return Completion(reading.surface[1:], words, found.rest, mentions, self.graph, found)
+        return Completion.of(self.graph, reading.surface[1:], linked, next_words(reading, limits), top=top)
 
     def generate(
         self,
@@ -281,6 +199,6 @@ def _holds(graph: KnowledgeGraph, step: FactEdit | NewEntity) -> bool:
     return bool(graph.tails(head, relation).tolist() == [tail])
 
 
-def load(run: str | Path | None = None, *, kg: str | Path | None = None) -> Live:
+def load(run: str | Path | None = None, *, kg: str | Path | None = None) -> FactAwareLM:
     """A trained run, ready to answer; if none is given, that of a quickstart here or the one of the package."""
-    return Live.open(bundled.default_run() if run is None else run, kg=kg)
+    return FactAwareLM.open(bundled.default_run() if run is None else run, kg=kg)

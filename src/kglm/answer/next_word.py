@@ -23,7 +23,6 @@ import torch
 
 from kglm.answer.reading import Reading
 from kglm.errors import ConfigError
-from kglm.kg.graph import KnowledgeGraph
 from kglm.model.annotation import Type
 from kglm.model.chunk import FIRST_WORD, LATER_WORD
 from kglm.model.text_scores import Floats, Ints, array
@@ -43,7 +42,7 @@ class NextWordConfig:
             raise ConfigError(f"{min(self.max_new, self.max_related)} entities", remedy="give at least 0")
 
 
-class Reason(NamedTuple):
+class Derivation(NamedTuple):
     """A way to come to a word, and how much of the word's probability comes by it. Nodes and relations are numbers."""
 
     p: float
@@ -103,14 +102,14 @@ class NextWords:
         order = best[np.lexsort((best, -self.p_W[best]))]
         return [(self.words[index], float(self.p_W[index])) for index in order.tolist()]
 
-    def reasons(self, word: str) -> list[Reason]:
+    def derivations(self, word: str) -> list[Derivation]:
         """All ways to a word, the most probable first; they sum to its probability."""
         index = self._index.get(word)
         if index is None:
             return []
         found = []
         if index < len(self.plain_V):
-            found.append(Reason(float(self.plain_V[index]), Type.NONE))
+            found.append(Derivation(float(self.plain_V[index]), Type.NONE))
             generated_U = np.exp(array(self.generated_UV[:, index]))
             found += self._by_way(generated_U, copied=False)
         if word in self.copied:
@@ -120,11 +119,11 @@ class NextWords:
             found += self._by_way(copied_U, copied=True)
         return sorted(found, key=lambda reason: -reason.p)
 
-    def _by_way(self, p_U: Floats, *, copied: bool) -> Iterator[Reason]:
+    def _by_way(self, p_U: Floats, *, copied: bool) -> Iterator[Derivation]:
         ways = self.ways
         p_P = ways.mass_P * p_U[ways.speaker_P]
         for place in np.flatnonzero(p_P).tolist():
-            yield Reason(
+            yield Derivation(
                 float(p_P[place]),
                 Type(int(ways.type_P[place])),
                 self.nodes_U[int(ways.speaker_P[place])],
@@ -242,14 +241,3 @@ class _Enumeration:
             order_UJ.to(device),
         )
         return generated_UV, array(copied_UJ.exp())
-
-
-def describe(graph: KnowledgeGraph, reason: Reason) -> str:
-    """A reason for people: "related Barack Obama —date of birth→ 4 August 1961, copied"."""
-    if reason.type == Type.NONE:
-        return "no entity"
-    name = graph.label(reason.entity)
-    if reason.type == Type.RELATED:
-        name = f"{graph.label(reason.parent)} —{graph.relation_label(reason.relation)}→ {name}"
-    how = {Type.NEW: "new", Type.RELATED: "related", Type.CONTINUE: "more of"}[reason.type]
-    return f"{how} {name}, {'copied' if reason.copied else 'generated'}"

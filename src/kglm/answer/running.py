@@ -15,7 +15,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from kglm.answer.generate import steps
-from kglm.answer.next_word import NextWordConfig, NextWords, Reason, next_words
+from kglm.answer.next_word import Derivation, NextWordConfig, NextWords, next_words
 from kglm.answer.reading import Annotation, Reading, Span, read
 from kglm.marginal.prepared_text import Parts
 from kglm.model.histories import CONTINUE, NONE
@@ -104,10 +104,10 @@ def _longer(branch: _Branch, word: str, place: int, column: int, node: int, weig
     return _Branch(weight, branch.reading.step(word, column, node), spans)
 
 
-def _reasons(found: NextWords, word: str, vocabulary: Vocabulary) -> list[Reason]:
+def _reasons(found: NextWords, word: str, vocabulary: Vocabulary) -> list[Derivation]:
     """The ways to a word. One that is not in the vocabulary is copied, or else said as the unknown word."""
-    reasons = found.reasons(word)
+    reasons = found.derivations(word)
     if word in vocabulary:
         return reasons
     copying = {reason.entity for reason in reasons}
-    return reasons + [reason for reason in found.reasons(UNKNOWN) if reason.entity not in copying]
+    return reasons + [reason for reason in found.derivations(UNKNOWN) if reason.entity not in copying]

@@ -16,7 +16,8 @@ from kglm.text.document import END
 from kglm.text.vocabulary import UNKNOWN
 
 if TYPE_CHECKING:
-    from kglm.answer.model import Completion, Live
+    from kglm.answer.completion import Completion
+    from kglm.answer.model import FactAwareLM
 
 LINKS = ("average", "best", "sampled", "none")
 NO_NAME = "no name of the graph stands in this text (names begin with a capital)"
@@ -78,7 +79,7 @@ def _print_completion(found: Completion, why: bool) -> None:
     rows: list[tuple[str, float, str]] = []
     for word in found.words:
         reasons = [reason for reason in word.reasons if reason.p >= LEAST_SHARE * word.p][: None if why else 1]
-        shown = [f"{reason.p:.2%} {found.why(reason)}" for reason in reasons]
+        shown = [f"{reason.p:.2%} {reason}" for reason in reasons]
         rows.append((SAID.get(word.word, word.word), word.p, shown[0] if shown else ""))
         rows += [("", 0.0, each) for each in shown[1:]]
     others = 1 - sum(word.p for word in found.words) - sum(found.rest.values())
@@ -115,8 +116,8 @@ def generate(
     _demand_at_least(1, "--words", count)
     _demand_at_least(0, "--beam", beam)
     model, prompt = _opened(words, kg, edit, new_entity)
+    from kglm.answer.completion import Reason
     from kglm.answer.generate import GenerateConfig
-    from kglm.answer.model import reason_json
     from kglm.cli.spoken import print_flowing, print_with_facts
     from kglm.text.tokenizer import detokenize
 
@@ -124,7 +125,7 @@ def generate(
     spoken = model.generate(prompt, entity or (), config=config, links=links)  # type: ignore[arg-type]
     begun = model.words(prompt)
     if json:
-        said = [(each.word, each.p, reason_json(model.graph, each.reason)) for each in spoken]
+        said = [(each.word, each.p, Reason.of(model.graph, each.reason).to_json()) for each in spoken]
         listed = [{"word": word, "p": p, "reason": reason} for word, p, reason in said]
         print_json({"prompt": begun, "words": listed, "text": detokenize([*begun, *(word for word, _, _ in said)])})
     elif why:
@@ -164,7 +165,7 @@ def link(words: Words, kg: Kg = None, json: Json = False) -> None:
 
 def _opened(
     words: list[str], kg: Path | None, edits: list[str] | None, creations: list[str] | None
-) -> tuple[Live, str]:
+) -> tuple[FactAwareLM, str]:
     """The run, with the edits tried out, and the text. What can be refused is refused before anything is loaded."""
     if len(words) > 2:
         raise KglmError(
@@ -183,9 +184,9 @@ def _opened(
     wanted: list[Any] = [*(NewEntity.parse(text) for text in creations or ()), *(edits or ())]
     if len(words) == 1:
         note("by the model that comes with kglm" if home == bundled.RUN else f"by the model in {home}")
-    from kglm.answer.model import Live
+    from kglm.answer.model import FactAwareLM
 
-    model = Live.open(home, kg=kg)
+    model = FactAwareLM.open(home, kg=kg)
     return (model.edited(wanted) if wanted else model), words[-1]
 
 

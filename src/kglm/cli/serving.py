@@ -78,7 +78,7 @@ def serve(
         note(f"loading {name_of(home)} …")
         import torch
 
-        from kglm.answer.model import Live
+        from kglm.answer.model import FactAwareLM
         from kglm.serve.explore import Library
         from kglm.serve.server import make_server
         from kglm.serve.service import Service
@@ -86,7 +86,7 @@ def serve(
         from kglm.train.threads import choose_threads
 
         torch.set_num_threads(threads or choose_threads())
-        live = Live.open(home, kg=kg)
+        live = FactAwareLM.open(home, kg=kg)
         if run is None and not documents and bundled.ARTICLES.exists():
             documents = [bundled.ARTICLES]
         library = Library(document for path in documents or () for document in read_documents(path))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from rich.text import Text
 
 from kglm.answer.generate import Spoken
-from kglm.answer.next_word import Reason
+from kglm.answer.next_word import Derivation
 from kglm.cli.output import print_table, say, styled
 from kglm.kg.graph import KnowledgeGraph
 from kglm.model.annotation import Type
@@ -56,7 +56,7 @@ class _Said(NamedTuple):
     """Words that name an entity, and how it came to that."""
 
     words: list[str]
-    reason: Reason
+    reason: Derivation
 
 
 def print_with_facts(graph: KnowledgeGraph, begun: Sequence[str], spoken: Sequence[Spoken]) -> None:
@@ -87,7 +87,7 @@ def print_with_facts(graph: KnowledgeGraph, begun: Sequence[str], spoken: Sequen
         print_table("", ("name", "because"), rows)
 
 
-def fact_of(graph: KnowledgeGraph, reason: Reason) -> str:
+def fact_of(graph: KnowledgeGraph, reason: Derivation) -> str:
     """How a name came up: "Super Mario Land —platform→ Game Boy"."""
     name = graph.label(reason.entity)
     if reason.type == Type.RELATED and reason.relation > 0:

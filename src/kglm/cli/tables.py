@@ -287,13 +287,13 @@ def editing(
     json: Json = False,
 ) -> None:
     """Edits: whether the words follow the graph, and whether anything else changes. The stored graph does not."""
-    from kglm.answer.model import Live
+    from kglm.answer.model import FactAwareLM
     from kglm.evaluate.editing import measure_edits, summary, to_json
 
     if edits < 1:
         raise ConfigError(f"--edits {edits}", remedy="give at least 1")
     run = run or bundled.default_run()
-    trials = measure_edits(Live.open(run), edits, seed=seed)
+    trials = measure_edits(FactAwareLM.open(run), edits, seed=seed)
     if len(trials) < edits:
         warn(f"{len(trials)} facts were found that can be edited: with one tail, and names that begin differently")
     if rows is not None:

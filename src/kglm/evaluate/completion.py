@@ -14,8 +14,9 @@ from typing import Any, Literal, get_args
 
 import torch
 
-from kglm.answer.model import Live, reason_json
-from kglm.answer.next_word import Reason, next_words
+from kglm.answer.completion import Reason
+from kglm.answer.model import FactAwareLM
+from kglm.answer.next_word import Derivation, next_words
 from kglm.answer.reading import Annotation, Span, read
 from kglm.errors import ConfigError
 from kglm.evaluate.prompts import SCORERS, Prompt, answer
@@ -37,7 +38,7 @@ class Said:
     """What a model says after a prompt: the best words, and the main reason of each (none for a plain model)."""
 
     words: list[tuple[str, float]]
-    reasons: list[Reason | None]
+    reasons: list[Derivation | None]
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ def complete_all(name: str, run: Run, prompts: Sequence[Prompt], modes: Sequence
     """All prompts, in each of the modes; if none are given, in all that the model has and the prompts allow."""
     if not modes and not any(prompt.shortlist for prompt in prompts):
         modes = [mode for mode in modes_of(run) if mode != "shortlist"]
-    speak = _plain(run) if isinstance(run.model, AwdLstm) else _knowing(Live(run))
+    speak = _plain(run) if isinstance(run.model, AwdLstm) else _knowing(FactAwareLM(run))
     return ask(name, speak, run.graph, prompts, wanted_modes(name, run, modes))
 
 
@@ -134,21 +135,21 @@ def _row(name: str, graph: KnowledgeGraph, mode: Mode, prompt: Prompt, said: Sai
         {scorer: right.right(scorer, words[:TOP]) for scorer in SCORERS},
         first is not None and first.type == Type.RELATED and (first.relation, first.entity) in right.facts,
         prompt.id in graph,
-        [None if reason is None else reason_json(graph, reason) for reason in said.reasons],
+        [None if reason is None else Reason.of(graph, reason).to_json() for reason in said.reasons],
     )
 
 
-def _knowing(live: Live) -> Speak:
+def _knowing(live: FactAwareLM) -> Speak:
     def speak(prompt: Prompt, mode: Mode) -> Said:
         reading = read(live.run, live.model, prompt.words, _annotations(live, prompt, mode))
         found = next_words(reading)
         words = found.top(TOP)
-        return Said(words, [found.reasons(word)[0] for word, _ in words])
+        return Said(words, [found.derivations(word)[0] for word, _ in words])
 
     return speak
 
 
-def _annotations(live: Live, prompt: Prompt, mode: Mode) -> list[tuple[float, Annotation]]:
+def _annotations(live: FactAwareLM, prompt: Prompt, mode: Mode) -> list[tuple[float, Annotation]]:
     """Who is mentioned in the prompt."""
     if mode == "linked":
         linked = live.linker.link(prompt.words)

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kglm.answer.model import Live
+from kglm.answer.model import FactAwareLM
 from kglm.answer.next_word import NextWords, next_words
 from kglm.answer.reading import Span, read
 from kglm.kg.edits import FactEdit
@@ -67,7 +67,7 @@ class Trial:
         return self.p_new > self.p_old
 
 
-def measure_edits(live: Live, count: int, *, seed: int = 0) -> list[Trial]:
+def measure_edits(live: FactAwareLM, count: int, *, seed: int = 0) -> list[Trial]:
     """So many edits, each of the graph as it is stored."""
     rng = random.Random(seed)
     verbaliser = Verbaliser(live.graph)
@@ -113,7 +113,7 @@ class _Edit(NamedTuple):
     paraphrase: Question
 
 
-def _editable(live: Live, verbaliser: Verbaliser, rng: random.Random, count: int) -> Iterator[_Edit]:
+def _editable(live: FactAwareLM, verbaliser: Verbaliser, rng: random.Random, count: int) -> Iterator[_Edit]:
     """Facts with one tail, and another tail that begins with another word; no other fact of the head says either."""
     found = 0
     for _ in range(ATTEMPTS * max(count, 1)):
@@ -137,7 +137,7 @@ def _editable(live: Live, verbaliser: Verbaliser, rng: random.Random, count: int
                 yield _Edit(fact, other, question, again)
 
 
-def _first_words(live: Live, node: int) -> set[str]:
+def _first_words(live: FactAwareLM, node: int) -> set[str]:
     return {words[0] for name in live.graph.aliases(node)[:4] if (words := tokenizer().words(name))}
 
 
@@ -145,7 +145,7 @@ def _said(words: NextWords, firsts: set[str]) -> float:
     return sum(words[word] for word in firsts)
 
 
-def _answer(live: Live, question: Question, node: int, after: tuple[int, list[str]] | None = None) -> NextWords:
+def _answer(live: FactAwareLM, question: Question, node: int, after: tuple[int, list[str]] | None = None) -> NextWords:
     """What is said after a question about a node; `after` is who is named in a sentence before."""
     words, spans, shift = list(question.words), [], 0
     if after is not None:
@@ -155,7 +155,7 @@ def _answer(live: Live, question: Question, node: int, after: tuple[int, list[st
     return next_words(read(live.run, live.model, words, [(1.0, spans)]))
 
 
-def _trial(live: Live, verbaliser: Verbaliser, rng: random.Random, planned: _Edit) -> Trial:
+def _trial(live: FactAwareLM, verbaliser: Verbaliser, rng: random.Random, planned: _Edit) -> Trial:
     (head, relation, tail), other, question, again = planned
     graph = live.graph
     old, new = _first_words(live, tail), _first_words(live, other)

@@ -12,7 +12,7 @@ from fastapi import Request
 
 from kglm import __version__
 from kglm.annotate.annotator import Annotator
-from kglm.answer.model import Live
+from kglm.answer.model import FactAwareLM
 from kglm.answer.next_word import NextWords, next_words
 from kglm.answer.reading import Span
 from kglm.linking.linker import Linked
@@ -40,7 +40,7 @@ EXAMPLES = (
 class Asked:
     """A prompt that is read, and what follows it."""
 
-    def __init__(self, live: Live, words: list[str], linked: list[Linked], found: NextWords) -> None:
+    def __init__(self, live: FactAwareLM, words: list[str], linked: list[Linked], found: NextWords) -> None:
         self.live = live
         self.graph = live.graph
         self.words = words
@@ -51,7 +51,7 @@ class Asked:
 class Service:
     """All that a server holds. What computes is called by `compute` or `stream`, in one thread."""
 
-    def __init__(self, live: Live, config: ServeConfig, library: Library | None = None) -> None:
+    def __init__(self, live: FactAwareLM, config: ServeConfig, library: Library | None = None) -> None:
         self.config = config
         self.live = live
         self.library = library or Library()
@@ -61,7 +61,7 @@ class Service:
         self.page = page.load()
         self.lookup = Lookup(live.graph)
         self._asked: OrderedDict[tuple[object, str], Asked] = OrderedDict()
-        self._annotators: OrderedDict[int, tuple[Live, Annotator]] = OrderedDict()
+        self._annotators: OrderedDict[int, tuple[FactAwareLM, Annotator]] = OrderedDict()
         live.linker  # noqa: B018 (made now, not by the first who asks)
         self._health = self._examined()
 
@@ -81,7 +81,7 @@ class Service:
 
     # In the computing thread
 
-    def model(self, session: str | None) -> Live:
+    def model(self, session: str | None) -> FactAwareLM:
         """The model that this visitor sees."""
         if self.sessions.served() is not self._examined_at:  # someone has edited the stored graph
             self._health = self._examined()
@@ -103,16 +103,16 @@ class Service:
         if not self.config.allow_edit:
             raise Problem(403, "edits are off; the server must be started with --allow-edit", "edits_off")
 
-    def spans(self, live: Live, words: list[str], given: list[shapes.SpanGiven]) -> list[Span]:
+    def spans(self, live: FactAwareLM, words: list[str], given: list[shapes.SpanGiven]) -> list[Span]:
         return [Span(each.start, each.end, live.graph.number(each.id)) for each in given if fits(each, words)]
 
-    def words(self, live: Live, text: str) -> list[str]:
+    def words(self, live: FactAwareLM, text: str) -> list[str]:
         words = live.words(text)
         if len(words) > shapes.MAX_WORDS:
             raise Problem(422, f"a text of {len(words):,} words; give at most {shapes.MAX_WORDS:,}", "too_long")
         return words
 
-    def ask(self, live: Live, prompt: shapes.Prompt) -> Asked:
+    def ask(self, live: FactAwareLM, prompt: shapes.Prompt) -> Asked:
         """Read a prompt, and enumerate what follows."""
         key = (live, prompt.model_dump_json(include={"text", "entities", "links"}))
         if (known := self._asked.get(key)) is not None:
@@ -125,7 +125,7 @@ class Service:
             self._asked.popitem(last=False)
         return asked
 
-    def annotator(self, live: Live) -> Annotator:
+    def annotator(self, live: FactAwareLM) -> Annotator:
         """An annotator with this model's graph."""
         if id(live) not in self._annotators:
             self._annotators[id(live)] = (live, Annotator(live.graph))

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from itertools import islice
 from typing import NamedTuple
 
-from kglm.answer.model import Live
+from kglm.answer.model import FactAwareLM
 from kglm.errors import GraphError, LiteralError
 from kglm.kg.edits import FactEdit, by_ids
 from kglm.kg.graph import KnowledgeGraph
@@ -41,14 +41,14 @@ class Done(NamedTuple):
 class Session:
     """One visitor's edits, and the model that follows them."""
 
-    def __init__(self, base: Live) -> None:
+    def __init__(self, base: FactAwareLM) -> None:
         self.base = base
         self.done: list[Done] = []
         self.used = time.monotonic()
-        self._live: Live | None = None
+        self._live: FactAwareLM | None = None
 
     @property
-    def live(self) -> Live:
+    def live(self) -> FactAwareLM:
         """The model with these edits and no others."""
         if not self.done:
             return self.base
@@ -56,7 +56,7 @@ class Session:
             fork = self.base.graph.fork()
             for each in self.done:
                 fork.take(list(each.changes))
-            self._live = Live(self.base.run.on(fork), self.base)
+            self._live = FactAwareLM(self.base.run.on(fork), self.base)
         return self._live
 
     def cool(self) -> None:
@@ -78,7 +78,7 @@ class Session:
         self.cool()
         return self.done.pop()
 
-    def rebase(self, base: Live) -> None:
+    def rebase(self, base: FactAwareLM) -> None:
         """The same edits on a graph that has changed; one that is not possible any more is dropped."""
         edits = [each.edit for each in self.done]
         fork, self.base, self.done = base.graph.fork(), base, []
@@ -93,7 +93,7 @@ class Session:
 class Sessions:
     """The model on the graph as it is served, and on each visitor's."""
 
-    def __init__(self, live: Live, limits: Limits) -> None:
+    def __init__(self, live: FactAwareLM, limits: Limits) -> None:
         self._first = live
         self._base = live
         self._limits = limits
@@ -132,7 +132,7 @@ class Sessions:
         while self._sessions and next(iter(self._sessions.values())).used < oldest:
             self._sessions.popitem(last=False)
 
-    def served(self) -> Live:
+    def served(self) -> FactAwareLM:
         """The model on the graph as it is stored now, whoever edited it."""
         graph = self._base.graph
         try:
@@ -143,7 +143,7 @@ class Sessions:
             fresh.refresh()
         except sqlite3.OperationalError:  # someone is writing right now: next time
             return self._base
-        self._base = Live(self._first.run.on(fresh), self._first)
+        self._base = FactAwareLM(self._first.run.on(fresh), self._first)
         return self._base
 
     def persist(self, session: Session) -> int:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kglm.answer.next_word import NextWords, Reason, describe
+from kglm.answer.completion import Reason
+from kglm.answer.next_word import Derivation, NextWords
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import REVERSE
 from kglm.kg.literals.literal import is_literal, render_literal
@@ -57,7 +58,7 @@ def mentions(graph: KnowledgeGraph, words: Sequence[str], linked: Sequence[Linke
     ]
 
 
-def reason(graph: KnowledgeGraph, found: Reason) -> shapes.ReasonTold:
+def reason(graph: KnowledgeGraph, found: Derivation) -> shapes.ReasonTold:
     return shapes.ReasonTold(
         p=found.p,
         type=found.type.name.lower(),  # type: ignore[arg-type]
@@ -65,13 +66,13 @@ def reason(graph: KnowledgeGraph, found: Reason) -> shapes.ReasonTold:
         relation=relation(graph, found.relation) if found.relation >= 0 else None,
         entity=entity(graph, found.entity) if found.entity >= 0 else None,
         copied=found.copied,
-        text=describe(graph, found),
+        text=str(Reason.of(graph, found)),
     )
 
 
 def next_word(graph: KnowledgeGraph, found: NextWords, word: str, p: float, most: int) -> shapes.NextWord:
     """A word with so many of its reasons; what is left of its probability is told."""
-    reasons = found.reasons(word)
+    reasons = found.derivations(word)
     further = reasons[most:]
     return shapes.NextWord(
         word=word,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kglm.kg import ranking
+from kglm.kg.embedding import ranking
 from kglm.kg.embedding.ranking import filtered_ranks, metrics
 from kglm.kg.embedding.triples import FIRST_ENTITY, MEAN, GraphTriples, Triples, split
 from support.rings import as_set

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from kglm.errors import DataError, KglmError, VersionError
-from kglm.kg import vectors as module
 from kglm.kg.compiled import compile_store
 from kglm.kg.edits import FactEdit, NewEntity
+from kglm.kg.embedding import vectors as module
 from kglm.kg.embedding.triples import DATE, FIRST_ENTITY, MEAN, QUANTITY, graph_triples
 from kglm.kg.embedding.vectors import GraphVectors, Vectors, described
 from kglm.kg.graph import KnowledgeGraph

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kglm.answer.model import Live
+from kglm.answer.model import FactAwareLM
 from kglm.kg.ids import NEW, REFLEXIVE
 from kglm.text.document import END, START, Document, Mention, read_documents, write_documents
 from support.browsing import ARABIC, DESK, Open
@@ -48,7 +48,7 @@ def documents(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="package")
-def server(live: Live, documents: Path) -> Iterator[Client]:
+def server(live: FactAwareLM, documents: Path) -> Iterator[Client]:
     with serving(live, documents, allow_edit=True) as client:
         yield client
 

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from kglm.answer.model import Live
+from kglm.answer.model import FactAwareLM
 from support.browsing import BORN, DESK, PHONE, Open, complete, edit, words
 from support.serving import SCRIPT, Client, serving
 
@@ -160,7 +160,7 @@ class TestHostileText:
         assert "August" in words(page) or words(page)
 
 
-def test_the_token_is_asked_for_until_it_is_right(visit: Open, live: Live) -> None:
+def test_the_token_is_asked_for_until_it_is_right(visit: Open, live: FactAwareLM) -> None:
     with serving(live, token=TOKEN) as strict:
         page = visit(complete(), at=strict, allowed="status of 401")
         assert "KGLM_TOKEN" in page.locator("dialog").inner_text()

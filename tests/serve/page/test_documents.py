@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from kglm.answer.model import Live
+from kglm.answer.model import FactAwareLM
 from support.browsing import ARABIC, Open, at, query
 from support.serving import Client, serving
 
@@ -81,7 +81,7 @@ def test_sources_are_hidden_and_a_text_of_ones_own_is_annotated(visit: Open) -> 
     assert page.locator("#explore .text").inner_text().strip() == "Michelle Obama met Barack Obama."
 
 
-def test_a_server_without_documents_says_so(visit: Open, live: Live) -> None:
+def test_a_server_without_documents_says_so(visit: Open, live: FactAwareLM) -> None:
     with serving(live) as bare:
         page = visit("#/explore", at=bare)
         page.get_by_text("--documents").wait_for()

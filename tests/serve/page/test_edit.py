@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kglm.answer.model import Live
+from kglm.answer.model import FactAwareLM
 from support.browsing import BORN, Open, complete, edit, words
 from support.serving import serving
 
@@ -61,7 +61,7 @@ def test_what_is_no_date_is_refused_in_words(visit: Open) -> None:
     assert "nobody ever heard of it" in said and "write it like 21 March 2013" in said and "kglm" not in said
 
 
-def test_edits_that_are_off_say_how_they_are_turned_on(visit: Open, live: Live) -> None:
+def test_edits_that_are_off_say_how_they_are_turned_on(visit: Open, live: FactAwareLM) -> None:
     with serving(live) as strict:
         page = visit(complete(), at=strict)
         words(page)

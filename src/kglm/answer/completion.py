@@ -1,0 +1,169 @@
+"""What a completion returns: words with their reasons, by ids and labels, and its one JSON form.
+
+The same form is printed by `kglm complete --json`, returned by `Completion.to_json()` and sent over HTTP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from kglm.answer.next_word import Derivation, NextWords
+from kglm.kg.graph import KnowledgeGraph
+from kglm.linking.linker import Linked
+
+MAX_REASONS = 20
+"""Reasons of a word that JSON lists by default; the rest is summed up."""
+
+
+@dataclass(frozen=True)
+class Named:
+    """An entity or a relation: its id, and its label for people."""
+
+    id: str
+    label: str
+
+    def __str__(self) -> str:
+        return self.label
+
+
+@dataclass(frozen=True)
+class Reason:
+    """One way to a word and its share of the word's probability, e.g. a fact (parent, relation, entity)."""
+
+    p: float
+    type: str
+    """none (no entity), new, related (by a fact of the graph) or continue (a later word of a name)."""
+    entity: Named | None = None
+    parent: Named | None = None
+    relation: Named | None = None
+    copied: bool = False
+    """True if the word was copied from a name, False if it was generated from the vocabulary."""
+
+    @classmethod
+    def of(cls, graph: KnowledgeGraph, derivation: Derivation) -> Reason:
+        """The reason with ids and labels instead of node numbers."""
+        entity, parent = (_node(graph, node) for node in (derivation.entity, derivation.parent))
+        relation = None
+        if derivation.relation >= 0:
+            relation = Named(graph.relation_id(derivation.relation), graph.relation_label(derivation.relation))
+        return cls(derivation.p, derivation.type.name.lower(), entity, parent, relation, derivation.copied)
+
+    def __str__(self) -> str:
+        """For people: "related Barack Obama —date of birth→ August 4, 1961, copied"."""
+        if self.type == "none":
+            return "no entity"
+        name = f"{self.parent} —{self.relation}→ {self.entity}" if self.type == "related" else str(self.entity)
+        how = "more of" if self.type == "continue" else self.type
+        return f"{how} {name}, {'copied' if self.copied else 'generated'}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Ids under `parent`, `relation` and `entity`; labels under `…_label`."""
+        result: dict[str, Any] = {"p": self.p, "type": self.type}
+        for name in ("parent", "relation", "entity"):
+            named: Named | None = getattr(self, name)
+            result |= {name: named and named.id, f"{name}_label": named and named.label}
+        return {**result, "copied": self.copied, "text": str(self)}
+
+
+@dataclass(frozen=True)
+class Word:
+    """A candidate for the next word, its probability, and its reasons, the largest share first."""
+
+    word: str
+    p: float
+    reasons: tuple[Reason, ...]
+
+    def to_json(self, *, reasons: int = MAX_REASONS) -> dict[str, Any]:
+        further = self.reasons[reasons:]
+        return {
+            "word": self.word,
+            "p": self.p,
+            "reasons": [reason.to_json() for reason in self.reasons[:reasons]],
+            "further_reasons": {"count": len(further), "p": sum(reason.p for reason in further)},
+        }
+
+
+@dataclass(frozen=True)
+class LinkedMention:
+    """Words [start, end) of a text refer to this entity with probability p; an ambiguous name has several of these."""
+
+    start: int
+    end: int
+    text: str
+    id: str
+    label: str
+    p: float
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def linked_mentions(graph: KnowledgeGraph, words: Sequence[str], linked: Iterable[Linked]) -> list[LinkedMention]:
+    """One entry for each candidate of each name, in the order of the text."""
+    return [
+        LinkedMention(start, end, " ".join(words[start:end]), graph.id(node), graph.label(node), p)
+        for start, end, candidates in linked
+        for node, p in candidates
+    ]
+
+
+@dataclass(frozen=True)
+class Completion:
+    """The distribution of the next word: its most probable words with their reasons, and the links it rests on."""
+
+    prompt: tuple[str, ...]
+    words: tuple[Word, ...]
+    """The most probable words, best first."""
+    rest: dict[str, float]
+    """Probability that was not enumerated: of less probable `new` entities and `related` facts."""
+    mentions: tuple[LinkedMention, ...]
+    graph: KnowledgeGraph = field(repr=False)
+    distribution: NextWords = field(repr=False)
+    """Probabilities of all words, by node number."""
+    linked: tuple[Linked, ...] = field(default=(), repr=False)
+    """The candidates of each name by node number."""
+
+    @classmethod
+    def of(
+        cls,
+        graph: KnowledgeGraph,
+        prompt: Sequence[str],
+        linked: Sequence[Linked],
+        distribution: NextWords,
+        *,
+        top: int,
+    ) -> Completion:
+        """The completion of a prompt that was linked and whose next word was enumerated."""
+        mentions = tuple(linked_mentions(graph, prompt, linked))
+        completion = cls(tuple(prompt), (), distribution.rest, mentions, graph, distribution, tuple(linked))
+        return completion.with_top(top)
+
+    def with_top(self, count: int) -> Completion:
+        """The same completion with this many words."""
+        words = tuple(
+            Word(word, p, tuple(Reason.of(self.graph, each) for each in self.distribution.derivations(word)))
+            for word, p in self.distribution.top(count)
+        )
+        return Completion(self.prompt, words, self.rest, self.mentions, self.graph, self.distribution, self.linked)
+
+    def __str__(self) -> str:
+        """The best words with their probabilities and main reasons, one a line."""
+        return "\n".join(f"{word.word}  {word.p:.1%}  {word.reasons[0]}" for word in self.words)
+
+    def to_json(self, *, reasons: int = MAX_REASONS) -> dict[str, Any]:
+        """The one JSON form of a completion; a word lists at most `reasons` reasons."""
+        return {
+            "prompt": list(self.prompt),
+            "words": [word.to_json(reasons=reasons) for word in self.words],
+            "rest": self.rest,
+            "mentions": [mention.to_json() for mention in self.mentions],
+        }
+
+
+def _node(graph: KnowledgeGraph, node: int) -> Named | None:
+    return Named(graph.id(node), graph.label(node)) if node >= 0 else None
+
+
+__all__ = ["Completion", "LinkedMention", "Named", "Reason", "Word", "linked_mentions"]
