@@ -28,12 +28,13 @@ from kglm.config import from_dict
 from kglm.kg.graph import KnowledgeGraph
 from kglm.model.annotation import EncodedDocument
 from kglm.model.options import LatentConfig
+from kglm.model.parts import COMPONENTS
 from kglm.runs.checkpoint import load_into, load_tensors
 from kglm.runs.run import Run, read_for_training
 from kglm.runs.settings import PRESETS, RunConfig
 from kglm.text.document import Document
 from kglm.train.loop import Trainer
-from kglm.train.totals import COMPONENTS, evaluate
+from kglm.train.totals import evaluate
 
 SMALL: dict[str, Any] = {
     "encoder": {

@@ -18,9 +18,10 @@ from pathlib import Path
 import torch
 
 from kglm.model.annotation import EncodedDocument
+from kglm.model.parts import COMPONENTS
 from kglm.runs.run import Run, read_for_training
 from kglm.text.vocabulary import UNKNOWN_INDEX
-from kglm.train.totals import COMPONENTS, evaluate
+from kglm.train.totals import evaluate
 
 
 def main() -> None:

@@ -19,8 +19,9 @@ from kglm.kg.embedding.transe import TransEConfig, embed_graph
 from kglm.kg.imports import import_graph
 from kglm.marginal.cache import Cache
 from kglm.marginal.estimate import Estimate, MarginalConfig
+from kglm.model.table import MODELS
 from kglm.runs.run import read_for_training
-from kglm.runs.settings import MODELS, load_config
+from kglm.runs.settings import load_config
 from kglm.text.document import START, Document
 from kglm.train.start import train
 from support.tiny import DOCUMENTS, ENTITIES, FACTS, RELATIONS

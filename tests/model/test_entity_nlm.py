@@ -11,7 +11,6 @@ from torch import Tensor
 
 from kglm.model.annotation import EncodedDocument
 from kglm.model.chunk import Piece, whole
-from kglm.model.encoders.awd_lstm import detach_state
 from kglm.model.entity_nlm import EntityNlm, EntityNlmProposal
 from kglm.model.options import LatentConfig
 from kglm.text.document import Document
@@ -78,7 +77,7 @@ def test_what_one_row_learns_does_not_depend_on_its_neighbours(toy: Toy) -> None
         for start in (0, 2, 4):
             scores = model.score(toy.builder.build([Piece(each, start, start + 2) for each in rows]), state)
             total_H += torch.autograd.grad(scores.total_BT[0].sum(), model.new_H)[0]
-            state = detach_state(scores.state)
+            state = scores.state.detach()
             with torch.no_grad():
                 model.new_H.add_(total_H)  # weights change between chunks
         return total_H

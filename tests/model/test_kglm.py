@@ -167,7 +167,7 @@ class TestLegality:
     def types(self, toy: Toy, steps: list[Step]) -> torch.Tensor:
         chunk = toy.builder.build([whole(toy.encoder.encode(annotated(toy, steps)))])
         h = torch.randn(len(steps), 4, dtype=torch.float64)
-        tables = toy.model.latent.tables(toy.model.encoder.embedding.weight)
+        tables = toy.model.latent.tables(toy.model.words)
         return toy.model.latent.type_log_probs(
             h, chunk.feature_BT[0], chunk.named, chunk.related_BT[0], chunk.continue_BT[0], tables
         ).exp()  # fmt: skip

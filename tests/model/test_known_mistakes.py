@@ -64,7 +64,7 @@ def test_without_a_viable_parent_nothing_is_related(tmp_path: Path) -> None:
     with torch.no_grad():
         scores = toy.model.score(chunk)
         h_x_TH = toy.model.encoder(chunk.words_BT).h_BTD[0, :, :4]
-        tables = toy.model.latent.tables(toy.model.encoder.embedding.weight)
+        tables = toy.model.latent.tables(toy.model.words)
         log_type = toy.model.latent.type_log_probs(
             h_x_TH, chunk.feature_BT[0], chunk.named, chunk.related_BT[0], chunk.continue_BT[0], tables
         )

@@ -8,7 +8,8 @@ import torch
 from safetensors.torch import load_file
 
 from kglm.model.options import LatentConfig
-from kglm.train.loop import TrainConfig, Trainer
+from kglm.runs.settings import TrainConfig
+from kglm.train.loop import Trainer
 from kglm.train.processes import World
 from support.toys import make_toy, random_documents
 

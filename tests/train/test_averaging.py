@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 from kglm.errors import ConfigError
-from kglm.train.averaging import Average, Averager
-from kglm.train.loop import TrainConfig
+from kglm.runs.settings import Average, TrainConfig
+from kglm.train.averaging import Averager
 from support.trainers import CONFIG, run_files, same, trainer
 
 NT_ASGD = replace(CONFIG, optimiser="sgd", learning_rate=1.0, average="triggered", nonmonotone=1, epochs=6, patience=3)

@@ -14,9 +14,11 @@ import pytest
 import torch
 
 from kglm.errors import ConfigError, DataError, KglmError, VersionError
+from kglm.model.parts import COMPONENTS
 from kglm.runs.checkpoint import StateDirectory, load_into, load_tensors, save_tensors
-from kglm.train.loop import TrainConfig, Trainer
-from kglm.train.totals import COMPONENTS, evaluate
+from kglm.runs.settings import TrainConfig
+from kglm.train.loop import Trainer
+from kglm.train.totals import evaluate
 from support.toys import make_toy, random_documents
 from support.trainers import CONFIG, run_files, same, trainer
 

@@ -202,7 +202,7 @@ class _Enumeration:
         self._add_related()
         self._add_new()
         reading, model = self._reading, self._reading.model
-        h_x_H = reading.h_D[: model.sizes[0]]
+        h_x_H = model.hidden(reading.h_D).x
         plain_V = float(self._p_KC[:, Type.NONE].sum()) * array(model.plain_words(h_x_H[None])[0].exp())
         *columns, mass = zip(*self._rows, strict=True) if self._rows else ((),) * 5
         kind_P, speaker_P, parent_P, relation_P = (np.array(column, np.int64) for column in columns)

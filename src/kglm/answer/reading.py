@@ -18,7 +18,7 @@ from kglm.marginal.prepared_text import Parts
 from kglm.model.encoders.awd_lstm import State
 from kglm.model.histories import CONTINUE, FIRST, NONE, Cast, Histories, HistorySettings
 from kglm.model.kglm import Kglm
-from kglm.model.text_scores import CHUNK, Floats, LatentTables, Text
+from kglm.model.text_scores import Floats, LatentTables, Text
 from kglm.text.document import START, Document
 
 
@@ -128,10 +128,6 @@ def _steps(length: int, annotation: Annotation, shift: int, continues: bool) -> 
 
 def encode(model: Kglm, words: Sequence[int], state: State | None = None) -> tuple[Tensor, State]:
     """The hidden state after words, and the recurrent state."""
-    words_T = torch.tensor(words, device=model.encoder.embedding.weight.device)
     with torch.no_grad():
-        for start in range(0, len(words_T), CHUNK):
-            output = model.encoder(words_T[None, start : start + CHUNK], state)
-            state = output.state
-    assert state is not None
-    return output.h_BTD[0, -1], state
+        h_TD, state = model.encoder.read_text(torch.tensor(words), state)
+    return h_TD[-1], state

@@ -41,9 +41,9 @@ def train(
     json: Json = False,
 ) -> None:
     """Train a model. Ctrl-C saves; --resume goes on exactly where it was."""
+    from kglm.model.parts import COMPONENTS
     from kglm.runs.settings import load_config
     from kglm.train.start import train as run_training
-    from kglm.train.totals import COMPONENTS
 
     settings = load_config(config, model, set_ or (), preset=preset)
     metrics = run_training(settings, data, valid, kg, to, start=start, resume=resume)

@@ -23,8 +23,6 @@ from torch import Tensor
 from kglm.errors import ConfigError
 from kglm.marginal.cache import NO_CACHE, Cache
 from kglm.model.awd_lstm import AwdLstm
-from kglm.model.encoders.awd_lstm import detach_state
-from kglm.model.softmax import linear_log_prob
 from kglm.model.text_scores import Floats, array
 
 CHUNK = 500
@@ -69,15 +67,15 @@ def adaptive_log_probs(
     model = copy.deepcopy(model).eval() if how.rate else model
     trained = [parameter.detach().clone() for parameter in model.parameters()] if how.rate else []
     words_T, state = torch.from_numpy(words_N), None
-    log_p, hidden = [np.zeros(0)], [torch.zeros(0, model.encoder.sizes[-1], dtype=model.dtype)]
+    log_p, hidden = [np.zeros(0)], [torch.zeros(0, model.encoder.size, dtype=model.dtype)]
     step = how.every if how.rate else CHUNK
     for start in range(0, len(words_T) - 1, step):
         end = min(start + step, len(words_T) - 1)
         with torch.set_grad_enabled(how.rate > 0):
             output = model.encoder(words_T[None, start:end], state)
-            state, h_SH = detach_state(output.state), output.h_BTD[0]
+            state, h_SH = output.state.detach(), output.h_BTD[0]
             target_S = words_T[start + 1 : end + 1]
-            log_p_S = linear_log_prob(h_SH, model.encoder.embedding.weight, model.word_bias_V, target_S)
+            log_p_S = model.words.log_prob(h_SH, target_S)
         log_p.append(array(log_p_S))
         hidden.append(h_SH.detach())
         if how.rate:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, cast, get_args
 
 import torch
 
@@ -24,12 +24,11 @@ from kglm.kg.graph import KnowledgeGraph
 from kglm.linking.linker import readings
 from kglm.model.annotation import Type
 from kglm.model.awd_lstm import AwdLstm
-from kglm.model.kglm import Kglm
+from kglm.model.table import MODELS, Mode
 from kglm.progress import progress
 from kglm.runs.run import Run
 from kglm.text.document import START
 
-Mode = Literal["oracle", "linked", "shortlist", "plain"]
 TOP = 5
 
 
@@ -78,13 +77,11 @@ class Row:
 
 def modes_of(run: Run) -> tuple[Mode, ...]:
     """How a model can be asked."""
-    if isinstance(run.model, AwdLstm):
-        return ("plain",)
-    if not isinstance(run.model, Kglm):
-        raise ConfigError(
-            f"a run of {run.settings.model} completes nothing", place=run.home, remedy="give a kglm or awd-lstm run"
-        )
-    return ("oracle", "linked", "shortlist")
+    modes = run.settings.kind.modes
+    if not modes:
+        remedy = f"give a run of {', '.join(name for name, kind in MODELS.items() if kind.modes)}"
+        raise ConfigError(f"a run of {run.settings.model} completes nothing", place=run.home, remedy=remedy)
+    return modes
 
 
 def wanted_modes(name: str, run: Run, modes: Sequence[str]) -> list[Mode]:
@@ -105,7 +102,7 @@ def complete_all(name: str, run: Run, prompts: Sequence[Prompt], modes: Sequence
     """All prompts, in each of the modes; if none are given, in all that the model has and the prompts allow."""
     if not modes and not any(prompt.shortlist for prompt in prompts):
         modes = [mode for mode in modes_of(run) if mode != "shortlist"]
-    speak = _plain(run) if isinstance(run.model, AwdLstm) else _knowing(FactAwareLM(run))
+    speak = _plain(run) if modes_of(run) == ("plain",) else _knowing(FactAwareLM(run))
     return ask(name, speak, run.graph, prompts, wanted_modes(name, run, modes))
 
 
@@ -164,8 +161,7 @@ def _annotations(live: FactAwareLM, prompt: Prompt, mode: Mode) -> list[tuple[fl
 
 
 def _plain(run: Run) -> Speak:
-    model = run.model
-    assert isinstance(model, AwdLstm)
+    model = cast(AwdLstm, run.model)
 
     def speak(prompt: Prompt, mode: Mode) -> Said:
         del mode

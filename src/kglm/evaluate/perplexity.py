@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 import torch
@@ -32,14 +32,12 @@ from kglm.model.awd_lstm import AwdLstm
 from kglm.model.chunk import Piece
 from kglm.model.entity_nlm import EntityNlm, EntityNlmProposal
 from kglm.model.kglm import Kglm
-from kglm.model.parts import ChunkModel, LatentModel
 from kglm.model.proposal import Proposal
 from kglm.model.text_scores import Floats
 from kglm.parallel import ordered_map
 from kglm.progress import progress
 from kglm.runs.run import Run
 from kglm.text.document import Document
-from kglm.text.vocabulary import UNKNOWN_INDEX
 
 How = Literal["importance", "particle", "beam", "exact", "annotated"]
 RESAMPLES = 1000
@@ -73,37 +71,37 @@ class Perplexity:
         self.how = how
         self.adaptation = adaptation
         self.config = config if how == "annotated" else replace(config, method=how)
-        if isinstance(run.model, Proposal | EntityNlmProposal):
+        self._kind = kind = run.settings.kind
+        if kind.likelihood == "none":
             raise ConfigError("a proposal gives no words a probability", place=run.home, remedy="evaluate a kglm run")
-        if self.adaptation.rate and not isinstance(run.model, AwdLstm):
+        if self.adaptation.rate and not kind.adapts:
             raise ConfigError(
                 "only a plain language model learns as it reads", place=run.home, remedy="leave out --dynamic"
             )
-        if self.adaptation.cache and (isinstance(run.model, EntityNlm) or how == "annotated"):
+        if self.adaptation.cache and (not kind.caches or how == "annotated"):
             raise ConfigError("no cache is there for this", place=run.home, remedy="leave out --cache")
-        if (how == "importance" and not isinstance(run.model, AwdLstm)) or (
-            how == "particle" and isinstance(run.model, EntityNlm)
-        ):
+        if how not in kind.methods:
+            raise ConfigError(
+                f"{how} is not there for {kind.title}", place=run.home, remedy=f"use {', '.join(kind.methods)}"
+            )
+        if how in kind.drawn:
             self._check(proposal)
         self._proposal = proposal.model if proposal is not None else None
-        if isinstance(run.model, EntityNlm) and how in ("beam", "exact"):
+        if kind.likelihood == "tracked" and (config.temperature != 1 or not config.peek):
             raise ConfigError(
-                f"{how} is not there for EntityNLM", place=run.home, remedy="use particle, importance or annotated"
+                f"{kind.title}'s proposal is drawn from as it is",
+                place=run.home,
+                remedy="leave temperature and peek out",
             )
-        if isinstance(run.model, EntityNlm) and (config.temperature != 1 or not config.peek):
-            raise ConfigError(
-                "EntityNLM's proposal is drawn from as it is", place=run.home, remedy="leave temperature and peek out"
-            )
-        searches = isinstance(run.model, Kglm) and how in ("particle", "beam")  # the others ask for no candidates
+        searches = kind.likelihood == "latent" and how in ("particle", "beam")  # the others ask for no candidates
         self._names = NameIndex.for_graph(run.graph) if searches else None
 
     def _check(self, proposal: Run | None) -> None:
-        tracks = isinstance(self.run.model, EntityNlm)
+        wanted = self._kind.proposal
         if proposal is None:
             raise ConfigError(f"{self.how} draws from a proposal: none is given", remedy="give --proposal RUN")
-        if not isinstance(proposal.model, EntityNlmProposal if tracks else Proposal):
-            name = "entity-nlm-proposal" if tracks else "proposal"
-            raise ConfigError("is not its proposal", place=proposal.home, remedy=f"train one with: kglm train {name}")
+        if proposal.settings.model != wanted:
+            raise ConfigError("is not its proposal", place=proposal.home, remedy=f"train one with: kglm train {wanted}")
         for what, ours, theirs in (
             ("vocabulary", self.run.vocabulary.words, proposal.vocabulary.words),
             ("graph", self.run.graph.hash, proposal.graph.hash),
@@ -120,15 +118,15 @@ class Perplexity:
 
     def score(self, document: Document) -> Scored:
         """What is known of p(x) of one document."""
-        model, mentions = self.run.model, None
+        mentions = None
         if document.annotated:
             mentions = np.zeros(max(len(document.tokens) - 1, 0), np.bool_)
             for mention in document.mentions:
                 mentions[max(mention.start - 1, 0) : mention.end - 1] = True
-        if isinstance(model, AwdLstm):
-            return Scored(self._plain(model, document), mentions)
-        if self.how != "annotated":
-            return Scored(self._estimate(model, document), mentions)
+        if self.how != "annotated" or self._kind.likelihood == "words":
+            started = time.perf_counter()
+            estimate = self._ESTIMATES[self._kind.likelihood](self, document)
+            return Scored(replace(estimate, seconds=time.perf_counter() - started), mentions)
         if mentions is None:
             raise DataError(
                 "is not annotated", place=f"document {document.title!r}", remedy="use another --method, none needs it"
@@ -136,31 +134,32 @@ class Perplexity:
         estimate, unexplained = self._joint(document)
         return Scored(estimate, mentions, unexplained)
 
-    def _estimate(self, model: ChunkModel, document: Document) -> Estimate:
-        started = time.perf_counter()
-        if isinstance(model, EntityNlm):
-            assert isinstance(self._proposal, EntityNlmProposal)
-            unknown_types = self.run.vocabulary.unknown_types
-            estimate = log_marginal_tracked(read(self.run, document), model, self._proposal, self.config, unknown_types)
-        else:
-            assert isinstance(model, Kglm)
-            if self._names is None:
-                scene = Scene(self.run, model, document, AllEntities(len(self.run.graph)), self.adaptation.cache)
-            else:
-                scene = named_scene(self.run, model, document, self._names, self.adaptation.cache)
-            proposal = self._proposal if isinstance(self._proposal, Proposal) else None
-            estimate = log_marginal(scene, self.config, proposal=proposal)
-        return replace(estimate, seconds=time.perf_counter() - started)
-
-    def _plain(self, model: AwdLstm, document: Document) -> Estimate:
-        """The words of a plain language model, which may adapt to the document."""
-        started = time.perf_counter()
+    def _words(self, document: Document) -> Estimate:
+        """The words of a plain language model, which may adapt to the document: exact."""
+        started, model = time.perf_counter(), cast(AwdLstm, self.run.model)
         words_N = np.array(self.run.vocabulary.encode(document.tokens), np.int64)
         log_p_T, again_T = adaptive_log_probs(model, words_N, document.tokens, self.adaptation)
-        unknown_T = words_N[1:] == UNKNOWN_INDEX
+        unknown_T = words_N[1:] == model.words.unknown
         penalty = math.log(max(self.run.vocabulary.unknown_types, 1))
         both = (self.adaptation.cache.mixed(log_p_T, again_T, unknown_T, cost) for cost in (0.0, penalty))
         return known(document.title, *both, unknown=int(unknown_T.sum()), started=started)
+
+    def _latent(self, document: Document) -> Estimate:
+        """Σ over mentions and facts, by the method."""
+        model, cache = cast(Kglm, self.run.model), self.adaptation.cache
+        if self._names is None:
+            scene = Scene(self.run, model, document, AllEntities(len(self.run.graph)), cache)
+        else:
+            scene = named_scene(self.run, model, document, self._names, cache)
+        return log_marginal(scene, self.config, proposal=cast(Proposal | None, self._proposal))
+
+    def _tracked(self, document: Document) -> Estimate:
+        """Σ over tracked entities, by samples of the proposal."""
+        model, proposal = cast(EntityNlm, self.run.model), cast(EntityNlmProposal, self._proposal)
+        unknown_types = self.run.vocabulary.unknown_types
+        return log_marginal_tracked(read(self.run, document), model, proposal, self.config, unknown_types)
+
+    _ESTIMATES: ClassVar = {"words": _words, "latent": _latent, "tracked": _tracked}
 
     def _joint(self, document: Document) -> tuple[Estimate, int]:
         """Nothing is estimated: the annotated joint likelihood."""
@@ -295,7 +294,7 @@ def evaluate(task: Task, documents: Sequence[Document], *, workers: int = 1) -> 
         "parameters": sum(parameter.numel() for parameter in run.model.parameters()),
         "vocabulary": digest_of(run.vocabulary.words),
         "unknown_types": run.vocabulary.unknown_types,
-        "facts": run.settings.latent.facts if isinstance(run.model, LatentModel) else None,
+        "facts": run.settings.latent.facts if run.settings.kind.uses_vectors else None,
         "batching": run.settings.train.batching,
         "proposal": None if task.proposal is None else task.proposal.resolve().name,
         "temperature": task.config.temperature,

@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from kglm.evaluate.completion import TOP, Mode, Row, Said, ask
+from kglm.evaluate.completion import TOP, Row, Said, ask
 from kglm.evaluate.perplexity import Report, Scored, data_digest
 from kglm.evaluate.prompts import Prompt
 from kglm.kg.graph import KnowledgeGraph
 from kglm.marginal.estimate import known
 from kglm.model.encoders.pretrained import NOTE, Pretrained
+from kglm.model.table import Mode
 from kglm.progress import progress
 from kglm.text.document import END, START, Document
 

@@ -14,15 +14,10 @@ from kglm.evaluate.perplexity import Task, evaluate
 from kglm.evaluate.pretrained import evaluate_pretrained, open_pretrained
 from kglm.files import reading
 from kglm.marginal.estimate import MarginalConfig
+from kglm.model.table import MODELS
 from kglm.runs.run import Run, read_for_training
 
 REMEDY = "write one with: kglm evaluate … --to RESULT.json"
-NAMES = {
-    "kglm": "KGLM",
-    "entity-copynet": "EntityCopyNet",
-    "entity-nlm": "EntityNLM",
-    "awd-lstm": "AWD-LSTM",
-}
 
 
 def read_result(path: Path) -> dict[str, Any]:
@@ -49,11 +44,9 @@ def score_runs(
             found.append((Path(name), evaluate_pretrained(pretrained, documents).to_json()))
             continue
         settings = Run.open(Path(name), weights=False).settings
-        wanted = f"{settings.model}-proposal" if settings.model == "entity-nlm" else "proposal"
-        fits = (
-            path for path, its in opened.items() if (its.model, its.latent.facts) == (wanted, settings.latent.facts)
-        )
-        proposal = next(fits, None) if method == "importance" or settings.model == "entity-nlm" else None
+        wanted = (settings.kind.proposal, settings.latent.facts)
+        fits = (path for path, its in opened.items() if (its.model, its.latent.facts) == wanted)
+        proposal = next(fits, None) if method in settings.kind.drawn else None
         task = Task(Path(name), method, MarginalConfig(samples=samples), proposal)  # type: ignore[arg-type]
         found.append((Path(name), evaluate(task, documents, workers=workers).to_json()))
     return found
@@ -85,7 +78,7 @@ def perplexity_table(results: Sequence[tuple[Path, dict[str, Any]]]) -> list[dic
 def label(result: dict[str, Any]) -> str:
     """A model's name, and how its p(x) was found."""
     model, _, more = result["model"].partition(" + ")
-    name = NAMES.get(model, model) + (f" + {more}" if more else "")
+    name = (MODELS[model].title if model in MODELS else model) + (f" + {more}" if more else "")
     name = "NKLM (topic given)" if result.get("facts") == "topic" else name
     name = f"{name} (not comparable)" if result.get("note") else name
     how = {"particle": f", particle {result.get('samples')}", "importance": f", importance {result.get('samples')}"}

@@ -17,9 +17,7 @@ from kglm.marginal.cache import NO_CACHE, Cache
 from kglm.model.aliases import AliasTable
 from kglm.model.chunk import FIRST_WORD, LATER_WORD
 from kglm.model.kglm import Kglm
-from kglm.model.softmax import linear_log_prob
 from kglm.model.text_scores import Bools, Floats, Ints, Text, array
-from kglm.text.vocabulary import UNKNOWN_INDEX
 
 AT_ONCE = 4096
 """Words of entities that are scored in one go."""
@@ -40,12 +38,11 @@ class WordTable:
         self._model = model
         self._text = text
         self._aliases = aliases
-        self._h_x_TH = h_TD[:, : model.sizes[0]]
+        self._h_x_TH = model.hidden(h_TD).x
         self._target_T = torch.from_numpy(text.words_N[1:]).to(h_TD.device)
-        weight_VH = model.encoder.embedding.weight
-        self.unknown_T = text.words_N[1:] == UNKNOWN_INDEX
+        self.unknown_T = text.words_N[1:] == model.words.unknown
         self._cache = cache
-        self._generated_T = array(linear_log_prob(self._h_x_TH, weight_VH, model.word_bias_V, self._target_T))
+        self._generated_T = array(model.words.log_prob(self._h_x_TH, self._target_T))
         self._again_T = cache.said_again(self._h_x_TH, text.surface) if cache else np.zeros(len(text))
         self.plain = functools.cache(self._plain)
         self._known: dict[Said, tuple[float, bool]] = {}

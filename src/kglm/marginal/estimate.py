@@ -29,7 +29,6 @@ from kglm.marginal.tracked import track
 from kglm.model.entity_nlm import EntityNlm, EntityNlmProposal
 from kglm.model.proposal import Proposal
 from kglm.model.text_scores import Floats, Text
-from kglm.text.vocabulary import UNKNOWN_INDEX
 
 Method = Literal["importance", "particle", "beam", "exact"]
 
@@ -101,7 +100,7 @@ def log_marginal_tracked(
     started = time.perf_counter()
     assert config.method == "importance" or config.method == "particle"
     found = track(text, model, proposal, config.samples, method=config.method, seed=_seed(text, config))
-    unknown_T = text.words_N[1:] == UNKNOWN_INDEX
+    unknown_T = text.words_N[1:] == model.words.unknown
     penalised_T = found.totals_T - math.log(max(unknown_types, 1)) * np.cumsum(unknown_T)
     least = float(found.ess_T.min(initial=config.samples))
     ess = effective_size(found.log_w_S) if config.method == "importance" else least

@@ -46,7 +46,7 @@ class Drawn:
 def proposal_tables(scene: Scene, proposal: Proposal, *, temperature: float = 1.0, peek: bool = True) -> LatentTables:
     """The proposal's view of the text; it may or may not see the word it labels."""
     for what, of in (
-        ("vocabulary", lambda model: model.encoder.embedding.num_embeddings),
+        ("vocabulary", lambda model: len(model.words)),
         ("graph", lambda model: (len(model.latent.row_N), len(model.latent.relation_RD))),
     ):
         if of(proposal) != of(scene.model):

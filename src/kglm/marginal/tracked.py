@@ -21,7 +21,7 @@ from torch import Tensor
 from kglm.marginal.draws import draw_columns, systematic
 from kglm.model.annotation import DISTANCES
 from kglm.model.entity_nlm import EntityNlm, EntityNlmProposal
-from kglm.model.softmax import TINY, linear_log_prob
+from kglm.model.softmax import TINY
 from kglm.model.text_scores import Bools, Floats, Ints, Text, array, hidden_states
 
 RESAMPLE_BELOW = 0.5
@@ -193,31 +193,31 @@ class _Words:
     def __init__(self, model: EntityNlm, view: _View, text: Text, samples: int) -> None:
         self._model, self._view = model, view
         self._target_T = torch.from_numpy(text.words_N[1:])
-        self._weight_VH = weight_VH = model.encoder.embedding.weight
-        self._part_SH = weight_VH.new_zeros(samples, weight_VH.shape[1])
+        self._head = model.words
+        self._part_SH = view.h_TH.new_zeros(samples, view.h_TH.shape[1])
         """W_v v."""
-        self._exp_SV = weight_VH.new_ones(samples, len(weight_VH))
-        self._highest_S = weight_VH.new_zeros(samples)
+        self._exp_SV = view.h_TH.new_ones(samples, len(self._head))
+        self._highest_S = view.h_TH.new_zeros(samples)
 
     def log_p(self, t: int, cast: _Cast) -> Floats:
         other = np.flatnonzero(cast.other_S)
         if len(other):
             at = torch.from_numpy(other)
             self._part_SH[at] = part_UH = self._view.said(cast, other) @ self._model.word_HH
-            score_UV = part_UH @ self._weight_VH.T
+            score_UV = self._head.products(part_UH)
             self._highest_S[at] = highest_U = score_UV.amax(-1)
             self._exp_SV[at] = score_UV.sub_(highest_U[:, None]).exp_()
-        h_H, bias_V = self._view.h_TH[t], self._model.word_bias_V
-        score_V = torch.addmv(bias_V, self._weight_VH, h_H)
+        h_H = self._view.h_TH[t]
+        score_V = self._head.scores(h_H)
         highest = score_V.max()
         total_S = self._exp_SV @ (score_V - highest).exp()
         target = self._target_T[t]
-        log_p_S = score_V[target] + self._part_SH @ self._weight_VH[target]
+        log_p_S = score_V[target] + self._part_SH @ self._head.embed(target)
         log_p_S = log_p_S - total_S.log() - highest - self._highest_S
         lost = (total_S < TINY).nonzero()[:, 0]
         if len(lost):
             h_UH = h_H + self._part_SH[lost]
-            log_p_S[lost] = linear_log_prob(h_UH, self._weight_VH, bias_V, target.expand(len(lost)))
+            log_p_S[lost] = self._head.log_prob(h_UH, target.expand(len(lost)))
         return array(log_p_S)
 
     def select(self, chosen_S: Ints) -> None:

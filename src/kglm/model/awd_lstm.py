@@ -11,8 +11,6 @@ from torch import Generator, Tensor, nn
 from kglm.model.chunk import Chunk
 from kglm.model.encoders.awd_lstm import EncoderConfig, State
 from kglm.model.parts import ChunkModel, Scores
-from kglm.model.softmax import linear_log_prob, linear_log_probs
-from kglm.text.vocabulary import UNKNOWN_INDEX
 
 
 class AwdLstm(ChunkModel):
@@ -25,17 +23,17 @@ class AwdLstm(ChunkModel):
 
     def next_words(self, words_BT: Tensor) -> Tensor:
         """log p of every word after the last one (B × V)."""
-        return linear_log_probs(self.encoder(words_BT).h_BTD[:, -1], self.encoder.embedding.weight, self.word_bias_V)
+        return self.words.log_probs(self.encoder(words_BT).h_BTD[:, -1])
 
     def forward(self, chunk: Chunk, state: State | None = None, *, generator: Generator | None = None) -> Scores:
         chunk = self.hide(chunk, generator)
         output = self.read(chunk, state, generator)
         at_P = chunk.real_BT.flatten().nonzero()[:, 0]
         h_PH, target_P = output.h_BTD.flatten(0, 1)[at_P], chunk.targets_BT.flatten()[at_P]
-        log_p_P = linear_log_prob(h_PH, self.encoder.embedding.weight, self.word_bias_V, target_P)
+        log_p_P = self.words.log_prob(h_PH, target_P)
         none_BT = log_p_P.new_zeros(chunk.real_BT.shape)
         word_BT = none_BT.flatten().index_copy(0, at_P, log_p_P).view_as(none_BT)
-        unknown_BT: Tensor = (chunk.targets_BT == UNKNOWN_INDEX) & chunk.real_BT
+        unknown_BT = self.words.is_unknown(chunk.targets_BT) & chunk.real_BT
         return Scores(
             none_BT,
             none_BT,

@@ -36,8 +36,6 @@ from kglm.model.chunk import Chunk
 from kglm.model.encoders.awd_lstm import EncoderConfig, LayerState, State
 from kglm.model.parents import BUCKETS
 from kglm.model.parts import ChunkModel, Scores, seeded
-from kglm.model.softmax import linear_log_prob
-from kglm.text.vocabulary import UNKNOWN_INDEX
 
 LONGEST = 25
 """Words of a mention, at most. A longer one counts as one of these, which is no event of the model: it is counted among
@@ -69,9 +67,9 @@ class EntityNlm(ChunkModel):
         self.distance_Q = nn.Parameter(torch.zeros(BUCKETS))
         self.word_bias_V = nn.Parameter(torch.zeros(vocabulary_size))
 
-    @property
-    def state_parts(self) -> int:
-        return super().state_parts + len(LayerState._fields)
+    def zero_state(self, rows: int) -> State:
+        none_B0 = self.new_H.new_zeros(rows, 0)
+        return State((*super().zero_state(rows), LayerState(none_B0, none_B0)))
 
     # The distributions
 
@@ -97,7 +95,7 @@ class EntityNlm(ChunkModel):
     # A chunk
 
     def forward(self, chunk: Chunk, state: State | None = None, *, generator: Generator | None = None) -> Scores:
-        before = None if state is None else state[:-1]
+        before = None if state is None else State(state[:-1])
         chunk = self.hide(chunk, generator)
         output = self.read(chunk, before, generator)
         h_FH = output.h_BTD.flatten(0, 1)
@@ -127,7 +125,7 @@ class EntityNlm(ChunkModel):
             unknown_F.view(shape),
             (chunk.start_length_M > self.length_head.out_features).sum(),
             self.encoder.regularisation(output, chunk.real_BT),
-            (*output.state, LayerState(last_BKH.flatten(1), last_BKH.new_zeros(len(last_BKH), 0))),
+            State((*output.state, LayerState(last_BKH.flatten(1), last_BKH.new_zeros(len(last_BKH), 0)))),
         )
 
     def _carried(self, state: State | None, like_FH: Tensor, rows: int) -> Tensor:
@@ -169,8 +167,8 @@ class EntityNlm(ChunkModel):
             return none_F, none_F.bool()
         at_P = real_F.nonzero()[:, 0]
         h_PH = h_FH[at_P] + vector_FH[at_P] @ self.word_HH
-        log_p_P = linear_log_prob(h_PH, self.encoder.embedding.weight, self.word_bias_V, target_F[at_P])
-        return none_F.index_copy(0, at_P, log_p_P), (target_F == UNKNOWN_INDEX) & real_F
+        log_p_P = self.words.log_prob(h_PH, target_F[at_P])
+        return none_F.index_copy(0, at_P, log_p_P), self.words.is_unknown(target_F) & real_F
 
 
 class EntityNlmProposal(EntityNlm):

@@ -17,8 +17,6 @@ from kglm.model.chunk import Chunk
 from kglm.model.entities import EntityTable
 from kglm.model.parts import KglmConfig, LatentModel, seeded
 from kglm.model.render import Renderer, WordScores, real_slots
-from kglm.model.softmax import linear_log_prob, linear_log_probs, linear_logsumexp, linear_score, pair_logsumexp
-from kglm.text.vocabulary import UNKNOWN_INDEX
 
 
 class Kglm(LatentModel):
@@ -44,9 +42,9 @@ class Kglm(LatentModel):
         target_F = chunk.targets_BT.flatten()
         plain_F = (chunk.type_BT == Type.NONE).flatten() & chunk.real_BT.flatten()
         at_P = plain_F.nonzero()[:, 0]
-        log_p_P = linear_log_prob(h_x_FH[at_P], self.encoder.embedding.weight, self.word_bias_V, target_F[at_P])
+        log_p_P = self.words.log_prob(h_x_FH[at_P], target_F[at_P])
         word_F = h_x_FH.new_zeros(len(target_F)).index_copy(0, at_P, log_p_P)
-        unknown_F = plain_F & (target_F == UNKNOWN_INDEX)
+        unknown_F = plain_F & self.words.is_unknown(target_F)
         at_S = chunk.word_position_S
         if not len(at_S):
             return word_F, unknown_F
@@ -76,36 +74,34 @@ class Kglm(LatentModel):
 
         `log_z_S` is the sum over the vocabulary, where it is known already.
         """
-        weight_VH, bias_V = self.encoder.embedding.weight, self.word_bias_V
+        words = self.words
         entity_UD = self.latent.entity_vectors(node_U)
-        slot_UJH = self.renderer.encode_aliases(weight_VH, alias_UAL)
+        slot_UJH = self.renderer.encode_aliases(words, alias_UAL)
         h_SH = self.renderer.project(h_x_SH, entity_UD[place_S])
-        copy_SJ = self.renderer.copy_scores(h_SH, slot_UJH, real_slots(alias_UAL), order_SJ, place_S)
-        generated_S = linear_score(h_SH, weight_VH, bias_V, target_S)
+        copy_SJ = self.renderer.copy_scores(h_SH, slot_UJH, real_slots(words, alias_UAL), order_SJ, place_S)
+        generated_S = words.score(h_SH, target_S)
         if log_z_S is None:
-            log_z_S = linear_logsumexp(h_SH, weight_VH, bias_V, uneven=True)
-        return self.renderer.score(generated_S, log_z_S, copy_SJ, target_S, match_SJ)
+            log_z_S = words.log_sum(h_SH, uneven=True)
+        return self.renderer.score(generated_S, log_z_S, copy_SJ, words.is_unknown(target_S), match_SJ)
 
     def generated_log_z(self, h_x_TH: Tensor, node_U: Tensor, t_P: Tensor, place_P: Tensor) -> Tensor:
         """log Σ over the vocabulary of pairs of position and entity; without gradient."""
-        weight_VH, bias_V = self.encoder.embedding.weight, self.word_bias_V
         entity_UD = self.latent.entity_vectors(node_U)
         if len(torch.unique(t_P)) + len(node_U) >= len(t_P):
-            return linear_logsumexp(self.renderer.project(h_x_TH[t_P], entity_UD[place_P]), weight_VH, bias_V)
+            return self.words.log_sum(self.renderer.project(h_x_TH[t_P], entity_UD[place_P]))
         left_TH, right_UH = self.renderer.project_apart(h_x_TH, entity_UD)
-        return pair_logsumexp(left_TH, right_UH, weight_VH, bias_V, t_P, place_P)
+        return self.words.pair_log_sums(left_TH, right_UH, t_P, place_P)
 
     def plain_words(self, h_x_SH: Tensor) -> Tensor:
         """log p of every word of the vocabulary, outside mentions (S × V)."""
-        return linear_log_probs(h_x_SH, self.encoder.embedding.weight, self.word_bias_V)
+        return self.words.log_probs(h_x_SH)
 
     def every_word(self, h_x_H: Tensor, node_U: Tensor, alias_UAL: Tensor, order_UJ: Tensor) -> tuple[Tensor, Tensor]:
         """log p of generating every word (U × V) and of copying every slot (U × J), given each entity."""
-        weight_VH = self.encoder.embedding.weight
-        slot_UJH = self.renderer.encode_aliases(weight_VH, alias_UAL)
+        slot_UJH = self.renderer.encode_aliases(self.words, alias_UAL)
         h_UH = self.renderer.project(h_x_H.expand(len(node_U), -1), self.latent.entity_vectors(node_U))
         each_U = torch.arange(len(node_U), device=node_U.device)
-        copy_UJ = self.renderer.copy_scores(h_UH, slot_UJH, real_slots(alias_UAL), order_UJ, each_U)
-        generated_UV = torch.nn.functional.linear(h_UH, weight_VH, self.word_bias_V)
+        copy_UJ = self.renderer.copy_scores(h_UH, slot_UJH, real_slots(self.words, alias_UAL), order_UJ, each_U)
+        generated_UV = self.words.scores(h_UH)
         log_p = torch.cat([generated_UV, copy_UJ], -1).log_softmax(-1)
         return log_p[:, : generated_UV.shape[1]], log_p[:, generated_UV.shape[1] :]

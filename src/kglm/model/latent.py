@@ -39,9 +39,17 @@ from kglm.model.logsums import masked_logsumexp, plus, segment_logsumexp
 from kglm.model.options import LatentConfig
 from kglm.model.parents import BUCKETS, ParentBias
 from kglm.model.softmax import Changes, linear_logsumexp
-from kglm.text.vocabulary import PADDING_INDEX
+from kglm.model.word_head import WordHead
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
+
+
+class Hidden(NamedTuple):
+    """h cut into what types and words, parents, and relations are scored with; of any leading shape."""
+
+    x: Tensor
+    p: Tensor
+    r: Tensor
 
 
 class Tables(NamedTuple):
@@ -193,14 +201,12 @@ class Latent(nn.Module):
         illegal[:, Type.NEW] = self.config.facts == "topic"
         return logits.masked_fill(illegal, -math.inf).log_softmax(-1)
 
-    def tables(self, embedding_VH: Tensor) -> Tables:
+    def tables(self, words: WordHead) -> Tables:
         """v_r and b_e as they are now."""
         config = self.config
         relation_RD: Tensor = self.relation_RD
         if config.relation_text:
-            text_NH = torch.nn.functional.embedding_bag(
-                self.relation_word_NL, embedding_VH, mode="mean", padding_idx=PADDING_INDEX
-            )
+            text_NH = words.mean_embedding(self.relation_word_NL)
             relation_RD = relation_RD + torch.einsum("nh,khd->nkd", text_NH, self.text_2HD).flatten(0, 1)
         return Tables(relation_RD, self.entity_bias_E if config.entity_bias else None)
 
@@ -311,9 +317,10 @@ class Latent(nn.Module):
             segment_logsumexp(reaching_G, chunk.group_start_G, count),
         )
 
-    def score(self, h_x_FH: Tensor, h_p_FD: Tensor, h_r_FD: Tensor, chunk: Chunk, embedding_VH: Tensor) -> LatentScores:
+    def score(self, hidden: Hidden, chunk: Chunk, words: WordHead) -> LatentScores:
         """Log-probability of the chunk's annotation, by component."""
-        tables = self.tables(embedding_VH)
+        h_x_FH, h_p_FD, h_r_FD = hidden
+        tables = self.tables(words)
         type_FC = self.type_log_probs(
             h_x_FH,
             chunk.feature_BT.flatten(),

@@ -48,6 +48,11 @@ class LatentConfig:
     train_relations: bool = True
     """Train v_r from where TransE left it; otherwise it stays."""
 
+    @property
+    def reads_cues(self) -> bool:
+        """True if the words before a mention are searched for names of relations and kinds."""
+        return self.cues or self.type_cues
+
     def __post_init__(self) -> None:
         if not 0 <= self.uniform_share < 1:
             raise ConfigError(f"latent.uniform_share = {self.uniform_share}", remedy="give at least 0 and below 1")

@@ -16,12 +16,14 @@ from torch.nn import functional
 
 from kglm.errors import ConfigError
 from kglm.model.chunk import Chunk
-from kglm.model.encoders.awd_lstm import Encoder, EncoderConfig, EncoderOutput, LayerState, Regularisation, State
+from kglm.model.encoders.awd_lstm import Encoder, EncoderConfig, EncoderOutput, Regularisation, State
 from kglm.model.entities import EntityTable
-from kglm.model.latent import Latent, LatentScores, twin
+from kglm.model.latent import Hidden, Latent, LatentScores, twin
 from kglm.model.options import LatentConfig
-from kglm.text.vocabulary import UNKNOWN_INDEX
+from kglm.model.word_head import WordHead
 
+COMPONENTS = ("type", "new", "parent", "relation", "word_entity", "word_none")
+"""What the log-probability of a target is made of; words inside mentions and outside are apart."""
 COMMON = 200
 """So many words of a vocabulary, the most frequent, are never hidden."""
 
@@ -105,27 +107,32 @@ class ChunkModel(nn.Module):
             return chunk
         if generator is None:
             raise ValueError("training draws which words are hidden: pass a torch.Generator")
-        draw_V = torch.rand(len(self.encoder.embedding.weight), generator=generator, device=generator.device)
+        draw_V = torch.rand(len(self.words), generator=generator, device=generator.device)
+        unknown = self.words.unknown
         hidden_V = (draw_V < share).to(chunk.words_BT.device)
         hidden_V[:COMMON] = False
         names_BT = chunk.mention_BT if self.ahead else functional.pad(chunk.mention_BT[:, :-1], (1, 0))
-        words_BT = chunk.words_BT.masked_fill(hidden_V[chunk.words_BT] & names_BT, UNKNOWN_INDEX)
+        words_BT = chunk.words_BT.masked_fill(hidden_V[chunk.words_BT] & names_BT, unknown)
         if not self.copies:
             return replace(chunk, words_BT=words_BT)
-        alias_UAL = chunk.alias_UAL.masked_fill(hidden_V[chunk.alias_UAL], UNKNOWN_INDEX)
+        alias_UAL = chunk.alias_UAL.masked_fill(hidden_V[chunk.alias_UAL], unknown)
         at_S, target_F = chunk.word_position_S[chunk.match_SJ.any(-1)], chunk.targets_BT.flatten()
-        target_S = target_F[at_S].masked_fill(hidden_V[target_F[at_S]], UNKNOWN_INDEX)
+        target_S = target_F[at_S].masked_fill(hidden_V[target_F[at_S]], unknown)
         targets_BT = target_F.index_copy(0, at_S, target_S).view_as(chunk.targets_BT)
         return replace(chunk, words_BT=words_BT, alias_UAL=alias_UAL, targets_BT=targets_BT)
 
     @property
-    def state_parts(self) -> int:
-        """How many tensors the state has that is carried from chunk to chunk."""
-        return len(LayerState._fields) * len(self.encoder.sizes)
+    def words(self) -> WordHead:
+        """The output layer over words; a model that generates none has no bias."""
+        return self.encoder.word_head(getattr(self, "word_bias_V", None))
+
+    def zero_state(self, rows: int) -> State:
+        """The state before the first word of a document, for this many batch rows."""
+        return self.encoder.zero_state(rows)
 
     @property
     def dtype(self) -> torch.dtype:
-        return self.encoder.embedding.weight.dtype
+        return self.encoder.dtype
 
     def score(self, chunk: Chunk, state: State | None = None, *, generator: Generator | None = None) -> Scores:
         """`forward` with its hooks, and with its type."""
@@ -166,10 +173,14 @@ class LatentModel(ChunkModel):
         """Score the chunk's annotation, and its words if the model generates them."""
         chunk = self.hide(chunk, generator)
         output = self.read(chunk, state, generator)
-        h_x_FH, h_p_FD, h_r_FD = torch.split(output.h_BTD.flatten(0, 1), self.sizes, -1)
-        latent = self.latent.score(h_x_FH, h_p_FD, h_r_FD, chunk, self.encoder.embedding.weight)
-        word_F, unknown_F = self.score_words(h_x_FH, chunk)
+        hidden = self.hidden(output.h_BTD.flatten(0, 1))
+        latent = self.latent.score(hidden, chunk, self.words)
+        word_F, unknown_F = self.score_words(hidden.x, chunk)
         return assemble(latent, word_F, unknown_F, chunk, self.encoder, output)
+
+    def hidden(self, h: Tensor) -> Hidden:
+        """[h_x ; h_p ; h_r]: for this encoder parts of its h."""
+        return Hidden(*torch.split(h, self.sizes, -1))
 
     def on(self, entities: EntityTable, trained: int) -> Self:
         """The same model on a graph that was edited since: see `Latent.on`."""

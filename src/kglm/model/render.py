@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from kglm.model.logsums import masked_logsumexp
-from kglm.text.vocabulary import PADDING_INDEX, UNKNOWN_INDEX
+from kglm.model.word_head import WordHead
 
 
 class WordScores(NamedTuple):
@@ -44,19 +44,19 @@ class Renderer(nn.Module):
         self.copy = nn.Linear(hidden, hidden, bias=False)
         self.alias_lstm = nn.LSTM(hidden, hidden, batch_first=True)
 
-    def encode_aliases(self, embedding_VH: Tensor, alias_UAL: Tensor) -> Tensor:
+    def encode_aliases(self, words: WordHead, alias_UAL: Tensor) -> Tensor:
         """a_j for all slots of the distinct entities."""
         entities, aliases, length = alias_UAL.shape
         alias_NL = alias_UAL.flatten(0, 1)
-        words_N = (alias_NL != PADDING_INDEX).sum(1)
-        some_N = words_N.nonzero()[:, 0]  # most of the places for words are empty
-        encoded_NLH = embedding_VH.new_zeros(len(alias_NL), length, embedding_VH.shape[1])
+        length_N = (alias_NL != words.padding).sum(1)
+        some_N = length_N.nonzero()[:, 0]  # most of the places for words are empty
+        embedded_NLH = words.embed(alias_NL[some_N])
+        encoded_NLH = embedded_NLH.new_zeros(len(alias_NL), length, embedded_NLH.shape[-1])
         if len(some_N):
-            said = torch.nn.functional.embedding(alias_NL[some_N], embedding_VH)
-            packed = pack_padded_sequence(said, words_N[some_N].cpu(), batch_first=True, enforce_sorted=False)
-            heard, _ = pad_packed_sequence(self.alias_lstm(packed)[0], batch_first=True, total_length=length)
-            encoded_NLH = encoded_NLH.index_copy(0, some_N, heard)
-        return encoded_NLH.view(entities, aliases * length, embedding_VH.shape[1])
+            packed = pack_padded_sequence(embedded_NLH, length_N[some_N].cpu(), batch_first=True, enforce_sorted=False)
+            output_NLH, _ = pad_packed_sequence(self.alias_lstm(packed)[0], batch_first=True, total_length=length)
+            encoded_NLH = encoded_NLH.index_copy(0, some_N, output_NLH)
+        return encoded_NLH.view(entities, aliases * length, encoded_NLH.shape[-1])
 
     def project(self, h_SH: Tensor, entity_SD: Tensor) -> Tensor:
         """h' = W_proj [h_x ; v_e]."""
@@ -78,18 +78,21 @@ class Renderer(nn.Module):
         return torch.full_like(order_SJ, -math.inf, dtype=score_X.dtype).index_put((s_X, j_X), score_X)
 
     def score(
-        self, generated_S: Tensor, log_generate_S: Tensor, copy_SJ: Tensor, target_S: Tensor, match_SJ: Tensor
+        self, generated_S: Tensor, log_generate_S: Tensor, copy_SJ: Tensor, unknown_S: Tensor, match_SJ: Tensor
     ) -> WordScores:
-        """log p of the targets, from their scores W h' + b, log Σ exp of these over V, and the scores of copying."""
+        """log p of the targets from their scores W h' + b, log Σ exp of all scores over V, and the copy scores.
+
+        `unknown_S` flags targets that are not in the vocabulary.
+        """
         log_z_S = torch.logaddexp(log_generate_S, masked_logsumexp(copy_SJ, copy_SJ > -math.inf))
         copyable_S = match_SJ.any(-1)
         copied_S = masked_logsumexp(copy_SJ, match_SJ)
-        known_S = target_S != UNKNOWN_INDEX
+        known_S = ~unknown_S
         both_S = torch.logaddexp(generated_S, copied_S)
         mass_S = torch.where(known_S, both_S, torch.where(copyable_S, copied_S, generated_S))
-        return WordScores(mass_S - log_z_S, ~known_S & ~copyable_S)
+        return WordScores(mass_S - log_z_S, unknown_S & ~copyable_S)
 
 
-def real_slots(alias_UAL: Tensor) -> Tensor:
-    """Which slots hold a word."""
-    return alias_UAL.flatten(1) != PADDING_INDEX
+def real_slots(words: WordHead, alias_UAL: Tensor) -> Tensor:
+    """True for the slots that hold a word."""
+    return alias_UAL.flatten(1) != words.padding

@@ -39,8 +39,6 @@ TINY = 1e-250
 """Sums that are smaller may have lost something."""
 WINDOW = 256
 """Positions for which numbers of nodes are computed together."""
-CHUNK = 500
-"""Words that are encoded in one go."""
 
 
 @dataclass(frozen=True)
@@ -69,13 +67,8 @@ class Text:
 def hidden_states(model: ChunkModel, text: Text, *, ahead: int | None = None) -> Tensor:
     """h_t at every target (T × size of h); `ahead` = 1 reads the target itself before it speaks."""
     ahead = model.ahead if ahead is None else ahead
-    words_T = torch.from_numpy(text.words_N[ahead : len(text) + ahead]).to(model.encoder.embedding.weight.device)
-    state, parts = None, []
-    for start in range(0, len(text), CHUNK):
-        output = model.encoder(words_T[None, start : start + CHUNK], state)
-        state = output.state
-        parts.append(output.h_BTD[0])
-    return torch.cat(parts) if parts else model.encoder.embedding.weight.new_zeros(0, model.encoder.sizes[-1])
+    h_TD, _ = model.encoder.read_text(torch.from_numpy(text.words_N[ahead : len(text) + ahead]))
+    return h_TD
 
 
 def array(tensor: Tensor) -> Floats:
@@ -112,8 +105,8 @@ class LatentTables:
         self._scale = 1 / temperature
         self._first = first
         config = latent.config
-        h_x_TH, self._h_p_TD, h_r_TD = torch.split(h_TD, model.sizes, -1)
-        tables = latent.tables(model.encoder.embedding.weight)
+        h_x_TH, self._h_p_TD, h_r_TD = model.hidden(h_TD)
+        tables = latent.tables(model.words)
         features_FC = latent.type_feature if config.type_features else torch.zeros_like(latent.type_feature)
         self._feature_FC = array(features_FC) * self._scale
         self._place_TQ = array(latent.parent_bias(h_x_TH)) * self._scale

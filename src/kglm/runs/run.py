@@ -31,14 +31,11 @@ from kglm.kg.embedding.vectors import Vectors
 from kglm.kg.graph import KnowledgeGraph
 from kglm.model.aliases import AliasTable
 from kglm.model.annotation import AnnotationEncoder, EncodedDocument
-from kglm.model.awd_lstm import AwdLstm
 from kglm.model.chunk import ChunkBuilder
 from kglm.model.cues import Cues
 from kglm.model.entities import count_introductions, entity_table, grown
-from kglm.model.entity_nlm import EntityNlm, EntityNlmProposal
-from kglm.model.kglm import Kglm
-from kglm.model.parts import ChunkModel, KglmConfig, LatentModel
-from kglm.model.proposal import Proposal
+from kglm.model.parts import COMPONENTS, ChunkModel, LatentModel
+from kglm.model.table import Parts
 from kglm.progress import progress
 from kglm.runs.checkpoint import load_into, load_tensors, save_tensors
 from kglm.runs.settings import RunConfig
@@ -46,15 +43,8 @@ from kglm.text.document import Document, read_documents
 from kglm.text.repair import repair
 from kglm.text.tokenizer import tokenizer
 from kglm.text.vocabulary import Vocabulary
-from kglm.train.totals import COMPONENTS
 
 FORMAT = 2
-PLAIN: dict[str, type[AwdLstm | EntityNlm]] = {
-    "awd-lstm": AwdLstm,
-    "entity-nlm": EntityNlm,
-    "entity-nlm-proposal": EntityNlmProposal,
-}
-"""Models without vectors of entities."""
 START = "start.safetensors"
 
 
@@ -74,10 +64,10 @@ class Run:
         self.vocabulary = vocabulary
         self.introductions = introductions
         limits = {"max_aliases": settings.data.max_aliases, "max_alias_tokens": settings.data.max_alias_tokens}
-        knows = settings.model in ("kglm", "proposal", "entity-copynet")
-        heeded = (settings.latent.cues or settings.latent.type_cues) and settings.latent.facts != "none" and knows
-        self._use(graph, AliasTable(graph, vocabulary, _words, **limits), Cues(graph, _words) if heeded else None)
-        self.vectors = Vectors.load(graph.store.path) if knows else None
+        uses_vectors = settings.kind.uses_vectors
+        uses_cues = uses_vectors and settings.latent.facts != "none" and settings.latent.reads_cues
+        self._use(graph, AliasTable(graph, vocabulary, _words, **limits), Cues(graph, _words) if uses_cues else None)
+        self.vectors = Vectors.load(graph.store.path) if uses_vectors else None
         self.model = self._build()
 
     def _use(self, graph: KnowledgeGraph, aliases: AliasTable, cues: Cues | None) -> None:
@@ -97,15 +87,12 @@ class Run:
         )
 
     def _build(self) -> ChunkModel:
-        settings, generator = self.settings, Generator().manual_seed(self.settings.train.seed)
-        if self.vectors is None:
-            return PLAIN[settings.model](settings.encoder, len(self.vocabulary), generator=generator)
-        table = entity_table(
-            self.graph, self.vectors.for_graph(self.graph), self.vocabulary, _words, self.introductions
-        )
-        kind = Proposal if settings.model == "proposal" else Kglm
-        sizes = KglmConfig(settings.encoder, settings.latent)
-        return kind(sizes, len(self.vocabulary), table, generator=generator)
+        settings, entities = self.settings, None
+        if self.vectors is not None:
+            vectors = self.vectors.for_graph(self.graph)
+            entities = entity_table(self.graph, vectors, self.vocabulary, _words, self.introductions)
+        parts = Parts(settings.encoder, settings.latent, len(self.vocabulary), entities)
+        return settings.kind.build(parts, Generator().manual_seed(settings.train.seed))
 
     @classmethod
     def create(

@@ -5,27 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from kglm import config
 from kglm.errors import ConfigError
 from kglm.model.annotation import MentionTypes
 from kglm.model.encoders.awd_lstm import EncoderConfig
 from kglm.model.options import PAPER, LatentConfig
-from kglm.train.loop import TrainConfig
+from kglm.model.table import MODELS, ModelKind
 
+Batching = Literal["documents", "stream"]
+Average = Literal["none", "ema", "triggered"]
 SHIPPED = Path(__file__).parent.parent / "configs"
 PRESETS: dict[str, LatentConfig] = {
     "best": LatentConfig(),
     "paper": PAPER,
     "nklm": LatentConfig(facts="topic"),
 }
-Model = Literal["kglm", "proposal", "entity-copynet", "entity-nlm", "entity-nlm-proposal", "awd-lstm"]
-MODELS: tuple[Model, ...] = get_args(Model)
-WITHOUT_FACTS = ("entity-copynet", "entity-nlm", "entity-nlm-proposal")
-"""Models for which every mention is new, wherever it comes from."""
-WITHOUT_LATENT = ("awd-lstm", "entity-nlm", "entity-nlm-proposal")
-"""Models that the settings [latent] say nothing of."""
 TUNABLE = (
     "learning_rate",
     "clip",
@@ -62,27 +58,92 @@ class DataConfig:
 
 
 @dataclass(frozen=True)
+class TrainConfig:
+    """How to train."""
+
+    rows: int = 60
+    """Documents read side by side."""
+    length: int = 70
+    """Targets of a row in one step; gradients do not reach further back."""
+    batching: Batching = "documents"
+    """How rows are made: documents (each read by itself), or stream (all as one text; awd-lstm only)."""
+    epochs: int = 40
+    """At most so many passes over the training documents."""
+    optimiser: Literal["adam", "sgd"] = "adam"
+    """What follows the gradient; sgd with average = "triggered" is NT-ASGD."""
+    learning_rate: float = 1e-3
+    """Step size: 0.001 suits adam, 30 sgd."""
+    schedule: Literal["constant", "linear"] = "constant"
+    """How the step size goes on: constant, or linear (falls to 0 in the course of all epochs)."""
+    clip: float = 0.25
+    """Norm that gradients are clipped to."""
+    average: Average = "none"
+    """Weights to keep: none (the last), ema (exponential average), triggered (mean since validation got no better)."""
+    average_decay: float = 0.999
+    """Of the exponential average."""
+    nonmonotone: int = 5
+    """The triggered average starts after so many epochs without a better validation."""
+    patience: int = 5
+    """Stop after so many epochs without a better validation."""
+    seed: int = 0
+    """Decides weights, order of documents and dropout."""
+    checkpoint_minutes: float = 5.0
+    """A run that is killed loses at most this much."""
+    threads: int = 0
+    """Threads of each process; 0 measures at the start what is fastest."""
+    device: str = "auto"
+    """cpu, cuda, or auto: a GPU if there is one."""
+    tensorboard: bool = False
+    """Write curves for TensorBoard into RUN/tensorboard."""
+
+    def __post_init__(self) -> None:
+        above_zero = ("rows", "length", "epochs", "learning_rate", "clip", "patience", "nonmonotone")
+        for name in (*above_zero, "checkpoint_minutes"):
+            if getattr(self, name) <= 0:
+                raise ConfigError(f"train.{name} = {getattr(self, name)}", remedy="give a number above 0")
+        if not 0 < self.average_decay < 1:
+            raise ConfigError(f"train.average_decay = {self.average_decay}", remedy="give a number between 0 and 1")
+        if self.average == "triggered" and self.nonmonotone > self.patience:
+            raise ConfigError(
+                f"train.nonmonotone = {self.nonmonotone} is more than train.patience = {self.patience}",
+                remedy="or the run ends before the average begins",
+            )
+        if self.threads < 0:
+            raise ConfigError(f"train.threads = {self.threads}", remedy="give 0 to have it measured, or a number")
+
+
+@dataclass(frozen=True)
 class RunConfig:
     """All settings of a run."""
 
-    model: Model = "kglm"
+    model: str = "kglm"
+    """Name of the model: see `kglm.model.table`."""
     data: DataConfig = field(default_factory=DataConfig)
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
     latent: LatentConfig = field(default_factory=LatentConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
 
+    @property
+    def kind(self) -> ModelKind:
+        """The model's entry in the table of models."""
+        if self.model not in MODELS:
+            raise ConfigError(f"there is no model {self.model!r}", remedy=f"use one of {', '.join(MODELS)}")
+        return MODELS[self.model]
+
     def __post_init__(self) -> None:
-        if self.model in WITHOUT_FACTS and self.latent.facts != "none":
+        if self.kind.facts not in (None, self.latent.facts):
             raise ConfigError(
-                f"{self.model} with latent.facts = {self.latent.facts}", remedy="leave that out, or set none"
+                f"{self.model} with latent.facts = {self.latent.facts}",
+                remedy=f"leave that out, or set {self.kind.facts}",
             )
         if self.latent.facts == "topic" and self.data.parent_window is not None:
             raise ConfigError(
                 "latent.facts = topic with data.parent_window", remedy="leave the window out: a topic stays"
             )
-        if self.train.batching == "stream" and self.model != "awd-lstm":
-            raise ConfigError(f"{self.model} with train.batching = stream", remedy="only awd-lstm reads a stream")
-        if self.model.startswith("entity-nlm") and self.data.mention_types != "continue":
+        if self.train.batching == "stream" and not self.kind.reads_stream:
+            streams = ", ".join(name for name, kind in MODELS.items() if kind.reads_stream)
+            raise ConfigError(f"{self.model} with train.batching = stream", remedy=f"only {streams} reads a stream")
+        if not self.kind.any_mention_types and self.data.mention_types != "continue":
             raise ConfigError(f"{self.model} with data.mention_types = paper", remedy="leave that out")
 
     def same_run(self, other: RunConfig) -> bool:
@@ -97,9 +158,10 @@ def load_config(
     """Settings from a file, or from one that comes with the package (`small`), a preset and `a.b=c` on top."""
     if model not in MODELS:
         raise ConfigError(f"there is no model {model!r}", remedy=f"use one of {', '.join(MODELS)}")
+    kind = MODELS[model]
     if preset is not None and preset not in PRESETS:
         raise ConfigError(f"there is no preset {preset!r}", remedy=f"use one of {', '.join(PRESETS)}")
-    if preset is not None and model in WITHOUT_LATENT:
+    if preset is not None and not kind.uses_vectors:
         raise ConfigError(f"{model} has no latent variables of the preset {preset!r}", remedy="leave --preset out")
     values: dict[str, Any] = {}
     place: Path | None = None
@@ -109,6 +171,6 @@ def load_config(
         values = config.read(place)
     if preset is not None:
         values["latent"] = asdict(PRESETS[preset])
-    if model in WITHOUT_FACTS:
-        values["latent"] = {**values.get("latent", {}), "facts": "none"}
+    if kind.facts is not None:
+        values["latent"] = {**values.get("latent", {}), "facts": kind.facts}
     return config.from_dict(RunConfig, config.with_overrides(values, [*overrides, f"model={model}"]), place=place)

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-Average = Literal["none", "ema", "triggered"]
+from kglm.runs.settings import Average
 
 
 class Averager:

@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -18,9 +18,9 @@ import torch
 from kglm.errors import ConfigError
 from kglm.model.annotation import EncodedDocument
 from kglm.model.chunk import Piece
-from kglm.model.encoders.awd_lstm import LayerState, State
+from kglm.model.encoders.awd_lstm import State
+from kglm.runs.settings import Batching
 
-Batching = Literal["documents", "stream"]
 USUAL, SPREAD, SHORTEST = 0.95, 5.0, 5
 """How the lengths of steps through a stream are drawn: chance of the whole length, deviation, least length."""
 
@@ -147,7 +147,7 @@ class Carried:
     """The recurrent state after a chunk, and the rows it is of."""
 
     rows: Sequence[int] = ()
-    state: State = field(default=())
+    state: State = field(default_factory=State)
 
     def state_of(self, rows: Sequence[int]) -> State | None:
         """The state of these rows; None if nothing was read before."""
@@ -155,5 +155,4 @@ class Carried:
             return None
         if list(rows) == list(self.rows):
             return self.state
-        index = torch.tensor([self.rows.index(row) for row in rows], device=self.state[0].h_BH.device)
-        return tuple(LayerState(layer.h_BH[index], layer.c_BH[index]) for layer in self.state)
+        return self.state.select(torch.tensor([self.rows.index(row) for row in rows]))

@@ -12,20 +12,20 @@ import math
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, NoReturn
 
 import msgspec
 import torch
 from torch import Generator, Tensor
 
-from kglm.errors import ConfigError, KglmError
+from kglm.errors import KglmError
 from kglm.files import atomic_file
 from kglm.model.annotation import EncodedDocument
 from kglm.model.chunk import Chunk, ChunkBuilder, Piece
-from kglm.model.encoders.awd_lstm import LayerState, Share, detach_state
+from kglm.model.encoders.awd_lstm import Share, State
 from kglm.model.parts import ChunkModel, Scores
 from kglm.progress import progress
 from kglm.runs.checkpoint import (
@@ -35,8 +35,9 @@ from kglm.runs.checkpoint import (
     restore_optimiser,
     save_tensors,
 )
-from kglm.train.averaging import Average, Averager
-from kglm.train.batches import Batching, Carried, Line, epoch_plan
+from kglm.runs.settings import TrainConfig
+from kglm.train.averaging import Averager
+from kglm.train.batches import Carried, Line, epoch_plan
 from kglm.train.interrupts import Interrupt, interrupts
 from kglm.train.processes import World
 from kglm.train.tensorboard import Board
@@ -46,61 +47,6 @@ BOARD_EVERY = 20
 """Steps between points of the training curve."""
 TITLES = 5
 """Documents that an error names."""
-
-
-@dataclass(frozen=True)
-class TrainConfig:
-    """How to train."""
-
-    rows: int = 60
-    """Documents read side by side."""
-    length: int = 70
-    """Targets of a row in one step; gradients do not reach further back."""
-    batching: Batching = "documents"
-    """How rows are made: documents (each read by itself), or stream (all as one text; awd-lstm only)."""
-    epochs: int = 40
-    """At most so many passes over the training documents."""
-    optimiser: Literal["adam", "sgd"] = "adam"
-    """What follows the gradient; sgd with average = "triggered" is NT-ASGD."""
-    learning_rate: float = 1e-3
-    """Step size: 0.001 suits adam, 30 sgd."""
-    schedule: Literal["constant", "linear"] = "constant"
-    """How the step size goes on: constant, or linear (falls to 0 in the course of all epochs)."""
-    clip: float = 0.25
-    """Norm that gradients are clipped to."""
-    average: Average = "none"
-    """Weights to keep: none (the last), ema (exponential average), triggered (mean since validation got no better)."""
-    average_decay: float = 0.999
-    """Of the exponential average."""
-    nonmonotone: int = 5
-    """The triggered average starts after so many epochs without a better validation."""
-    patience: int = 5
-    """Stop after so many epochs without a better validation."""
-    seed: int = 0
-    """Decides weights, order of documents and dropout."""
-    checkpoint_minutes: float = 5.0
-    """A run that is killed loses at most this much."""
-    threads: int = 0
-    """Threads of each process; 0 measures at the start what is fastest."""
-    device: str = "auto"
-    """cpu, cuda, or auto: a GPU if there is one."""
-    tensorboard: bool = False
-    """Write curves for TensorBoard into RUN/tensorboard."""
-
-    def __post_init__(self) -> None:
-        above_zero = ("rows", "length", "epochs", "learning_rate", "clip", "patience", "nonmonotone")
-        for name in (*above_zero, "checkpoint_minutes"):
-            if getattr(self, name) <= 0:
-                raise ConfigError(f"train.{name} = {getattr(self, name)}", remedy="give a number above 0")
-        if not 0 < self.average_decay < 1:
-            raise ConfigError(f"train.average_decay = {self.average_decay}", remedy="give a number between 0 and 1")
-        if self.average == "triggered" and self.nonmonotone > self.patience:
-            raise ConfigError(
-                f"train.nonmonotone = {self.nonmonotone} is more than train.patience = {self.patience}",
-                remedy="or the run ends before the average begins",
-            )
-        if self.threads < 0:
-            raise ConfigError(f"train.threads = {self.threads}", remedy="give 0 to have it measured, or a number")
 
 
 class Trainer:
@@ -205,7 +151,7 @@ class Trainer:
             self._refuse(f"the gradient is {norm.item()}", lines, scores, mine)
         self.optimiser.step()
         self.averager.update()
-        self._carried = Carried(mine, detach_state(scores.state)) if mine else Carried()
+        self._carried = Carried(mine, scores.state.detach()) if mine else Carried()
         self._rows = [line.row for line in lines]
         self._totals.add(scores, chunk)
         self.step += 1
@@ -328,15 +274,16 @@ class Trainer:
     def _whole_state(self) -> Iterator[tuple[str, Tensor]]:
         """The recurrent state of all rows, whoever has them."""
         mine = self._carried
-        parts = [getattr(layer, name) for layer in mine.state for name in LayerState._fields]
-        sizes = self.world.most([part.shape[1] for part in parts] or [0] * self.model.state_parts)
-        names = [f"{number}.{name}" for number in range(len(sizes)) for name in LayerState._fields]
-        for place, size in enumerate(sizes if self._rows else ()):
+        parts = (mine.state if mine.rows else self.model.zero_state(0)).tensors()
+        sizes = self.world.most([part.shape[1] for part in parts.values()])
+        if not self._rows:
+            return
+        for (name, part), size in zip(parts.items(), sizes, strict=True):
             whole = torch.zeros(len(self._rows), size, dtype=self.model.dtype, device=self.world.device)
             if mine.rows:
                 index = torch.tensor([self._rows.index(row) for row in mine.rows], device=whole.device)
-                whole[index, : parts[place].shape[1]] = parts[place]
-            yield names[place], self.world.total_of(whole)
+                whole[index, : part.shape[1]] = part
+            yield name, self.world.total_of(whole)
 
     def resume(self) -> bool:
         """Go back to the latest checkpoint; False if there is none."""
@@ -351,15 +298,10 @@ class Trainer:
         self.generator.set_state(parts["random"]["generator"])
         recurrent = parts.get("recurrent", {})
         self._rows = values["rows"]
-        whole = Carried(
-            self._rows,
-            tuple(
-                LayerState(*(recurrent[f"{number}.{name}"].to(self.world.device) for name in LayerState._fields))
-                for number in range(len(recurrent) // len(LayerState._fields))
-            ),
-        )
+        moved = {name: tensor.to(self.world.device) for name, tensor in recurrent.items()}
+        whole = Carried(self._rows, State.from_tensors(moved))
         mine = [row for row in self._rows if row % self.world.size == self.world.rank]
-        self._carried = Carried(mine, whole.state_of(mine) or ())
+        self._carried = Carried(mine, whole.state_of(mine) or State())
         for name in ("epoch", "chunk", "bad_epochs", "metrics", "step"):
             setattr(self, name, values[name])
         self.best = math.inf if values["best"] is None else values["best"]

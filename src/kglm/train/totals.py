@@ -9,12 +9,9 @@ import torch
 
 from kglm.model.annotation import EncodedDocument
 from kglm.model.chunk import Chunk, ChunkBuilder
-from kglm.model.parts import ChunkModel, Scores
+from kglm.model.parts import COMPONENTS, ChunkModel, Scores
 from kglm.train.batches import Carried, Plan
 from kglm.train.processes import World
-
-COMPONENTS = ("type", "new", "parent", "relation", "word_entity", "word_none")
-"""What the log-probability of a target is made of; words inside mentions and outside are apart."""
 
 
 @dataclass

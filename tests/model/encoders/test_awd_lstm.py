@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from kglm.model.encoders.awd_lstm import Encoder, EncoderOutput, LayerState, Share, detach_state
+from kglm.model.encoders.awd_lstm import Encoder, EncoderOutput, LayerState, Share
 from support.encoders import PLAIN, SMALL, make, seeded, words
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -19,7 +19,7 @@ def in_chunks(encoder: Encoder, words_BT: Tensor, length: int) -> Tensor:
     for chunk in words_BT.split(length, dim=1):
         output: EncoderOutput = encoder(chunk, state)
         outputs.append(output.h_BTD)
-        state = detach_state(output.state)
+        state = output.state.detach()
     return torch.cat(outputs, dim=1)
 
 
@@ -111,8 +111,8 @@ class TestState:
         encoder = make()
         state = encoder(words(2, 3)).state
         assert all(tensor.requires_grad for layer in state for tensor in layer)
-        assert not any(tensor.requires_grad for layer in detach_state(state) for tensor in layer)
-        assert torch.equal(detach_state(state)[1].c_BH, state[1].c_BH)
+        assert not any(tensor.requires_grad for layer in state.detach() for tensor in layer)
+        assert torch.equal(state.detach()[1].c_BH, state[1].c_BH)
 
     @pytest.mark.parametrize("rows", [1, 3])
     def test_a_state_of_another_batch_is_refused(self, rows: int) -> None:

@@ -5,7 +5,7 @@ state = None
 for words_BT, reset_B in chunks:
     output = encoder(words_BT, state, generator=generator, reset_B=reset_B)
     loss = ... + encoder.regularisation(output, real_BT).mean()
-    state = detach_state(output.state)
+    state = output.state.detach()
 
 The model is that of Merity, Keskar and Socher (2018), "Regularizing and optimizing LSTM language models": stacked LSTMs
 
@@ -25,7 +25,7 @@ gates, D output size. Inside, time goes first (TB…): the recurrence then reads
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -35,7 +35,10 @@ from torch import Generator, Tensor, nn
 from torch.nn import functional
 
 from kglm.errors import ConfigError
+from kglm.model.word_head import WordHead
 
+WINDOW = 500
+"""Words of a text that are read in one call."""
 EMBEDDING_RANGE = 0.1
 """Word embeddings start uniform in ± this."""
 
@@ -103,8 +106,33 @@ class LayerState(NamedTuple):
     c_BH: Tensor
 
 
-State = tuple[LayerState, ...]
-"""One per layer, first layer first."""
+class State(tuple[LayerState, ...]):
+    """The recurrent state of all layers, first layer first. Callers carry it and do not look inside."""
+
+    __slots__ = ()
+
+    def select(self, row_B: Tensor) -> State:
+        """The state of these batch rows, in this order."""
+        return State(LayerState(layer.h_BH[row_B], layer.c_BH[row_B]) for layer in self)
+
+    def detach(self) -> State:
+        """The same state without its history: gradients stop here."""
+        return State(LayerState(layer.h_BH.detach(), layer.c_BH.detach()) for layer in self)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The state as named tensors, each with one line per batch row: what a checkpoint keeps."""
+        return {
+            f"{number}.{name}": tensor
+            for number, layer in enumerate(self)
+            for name, tensor in zip(LayerState._fields, layer, strict=True)
+        }
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> State:
+        """The state that `tensors` was taken from."""
+        fields = LayerState._fields
+        layers = range(len(tensors) // len(fields))
+        return cls(LayerState(*(tensors[f"{number}.{name}"] for name in fields)) for number in layers)
 
 
 class EncoderOutput(NamedTuple):
@@ -115,7 +143,7 @@ class EncoderOutput(NamedTuple):
     raw_h_BTD: Tensor
     """h_t before output dropout."""
     state: State
-    """After the chunk's last column. Gradients reach through it until `detach_state`."""
+    """After the chunk's last column. Gradients reach through it until it is detached."""
 
 
 class Regularisation(NamedTuple):
@@ -142,11 +170,6 @@ class Share(NamedTuple):
 
     rows: Tensor
     total: int
-
-
-def detach_state(state: State) -> State:
-    """The same state without its history: gradients stop here."""
-    return tuple(LayerState(layer.h_BH.detach(), layer.c_BH.detach()) for layer in state)
 
 
 class Encoder(nn.Module):
@@ -195,7 +218,34 @@ class Encoder(nn.Module):
             dropout = config.hidden_dropout if number < len(before) - 1 else config.output_dropout
             x_TBI = locked_dropout(raw_TBH, dropout, masks, share)
             after.append(end)
-        return EncoderOutput(x_TBI.transpose(0, 1), raw_TBH.transpose(0, 1), tuple(after))
+        return EncoderOutput(x_TBI.transpose(0, 1), raw_TBH.transpose(0, 1), State(after))
+
+    def read_text(self, words_T: Tensor, state: State | None = None) -> tuple[Tensor, State]:
+        """h after each word of one text (T × D), read in windows of `WINDOW` words, and the state after the last."""
+        hidden = [self.embedding.weight.new_zeros(0, self.size)]
+        state = self.zero_state(1) if state is None else state
+        for start in range(0, len(words_T), WINDOW):
+            output = self(words_T[None, start : start + WINDOW].to(self.device), state)
+            state = output.state
+            hidden.append(output.h_BTD[0])
+        return torch.cat(hidden), state
+
+    def word_head(self, bias_V: Tensor | None = None) -> WordHead:
+        """The output layer: its matrix is the word embedding, its bias belongs to the model."""
+        return WordHead(self.embedding.weight, bias_V)
+
+    @property
+    def size(self) -> int:
+        """Size of h."""
+        return self.sizes[-1]
+
+    @property
+    def device(self) -> torch.device:
+        return self.embedding.weight.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.embedding.weight.dtype
 
     def regularisation(self, output: EncoderOutput, real_BT: Tensor | None = None) -> Regularisation:
         """AR and TAR of a chunk, over the positions flagged in `real_BT`; None flags all.
@@ -219,7 +269,7 @@ class Encoder(nn.Module):
     def zero_state(self, rows: int) -> State:
         """The state before a document's first word."""
         weight = self.embedding.weight
-        return tuple(LayerState(weight.new_zeros(rows, size), weight.new_zeros(rows, size)) for size in self.sizes)
+        return State(LayerState(weight.new_zeros(rows, size), weight.new_zeros(rows, size)) for size in self.sizes)
 
     @property
     def _draws(self) -> bool:
@@ -252,7 +302,7 @@ class Encoder(nn.Module):
         if reset_B is None:
             return state
         reset_B1 = reset_B[:, None]
-        return tuple(LayerState(h.masked_fill(reset_B1, 0), c.masked_fill(reset_B1, 0)) for h, c in state)
+        return State(LayerState(h.masked_fill(reset_B1, 0), c.masked_fill(reset_B1, 0)) for h, c in state)
 
 
 class LSTMLayer(nn.Module):
