@@ -8,7 +8,7 @@ import pytest
 
 from kglm.kg.graph import KnowledgeGraph
 from kglm.linking.coreference import GraphResolver
-from kglm.linking.spans import Found
+from kglm.linking.spans import LinkedSpan
 from kglm.linking.traits import TraitReader
 from kglm.text.document import END, START
 from support.worlds import make_store
@@ -58,7 +58,7 @@ def meant(graph: KnowledgeGraph, *sentences: str, subject: str | None = None) ->
             if rest:
                 name, _, rest = rest.partition("]")
                 words, _, id = name.partition("|")
-                found.append(Found(len(tokens), len(tokens) + len(words.split()), graph.number(id), "WIKI"))
+                found.append(LinkedSpan(len(tokens), len(tokens) + len(words.split()), graph.number(id), "WIKI"))
                 tokens += words.split()
         tokens.append(END)
     who = None if subject is None else graph.number(subject)

@@ -27,7 +27,7 @@ from kglm.linking.links import LinkResolver
 from kglm.linking.name_index import NameIndex
 from kglm.linking.ner import SpacyNames
 from kglm.linking.redirects import Redirects
-from kglm.linking.spans import Found, settle, taken_places
+from kglm.linking.spans import LinkedSpan, covered_positions, without_overlaps
 from kglm.linking.traits import TraitReader
 from kglm.text.article import Article
 from kglm.text.document import Document
@@ -105,7 +105,7 @@ class Annotator:
             redirects=None if redirects is None else Redirects(redirects),
         )
 
-    def links(self, article: Article) -> list[Found]:
+    def links(self, article: Article) -> list[LinkedSpan]:
         """The article's links that lead to an entity."""
         return self._links.resolve(article, self.counts)
 
@@ -113,20 +113,20 @@ class Annotator:
         """The article with all its mentions."""
         tokens = article.tokens
         found, strangers = self._given(article)
-        taken = taken_places(found)
+        taken = covered_positions(found)
         links = [each for each in self.links(article) if taken.isdisjoint(range(each.start, each.end))]
-        found = settle(tokens, [*found, *links])
+        found = without_overlaps(tokens, [*found, *links])
         subject = self._links.entity(article.title)
         if self._detector is not None:
-            found = settle(tokens, [*found, *self._detector.find(tokens, found)])
+            found = without_overlaps(tokens, [*found, *self._detector.find(tokens, found)])
         if self._resolver is not None:
-            found = settle(tokens, [*found, *self._resolver.resolve(tokens, found, subject)])
+            found = without_overlaps(tokens, [*found, *self._resolver.resolve(tokens, found, subject)])
         mentions = self._story.tell(tokens, found, subject, strangers)
         for mention in mentions:
             self.counts[f"source {mention.source}"] += 1
         return Document(article.title, tokens, mentions, extra=article.extra)
 
-    def _given(self, article: Article) -> tuple[list[Found], dict[int, str]]:
+    def _given(self, article: Article) -> tuple[list[LinkedSpan], dict[int, str]]:
         """Mentions that the text came with, and the ids of strangers, whom the graph does not have."""
         found, strangers = [], dict[str, int]()
         for mention in article.mentions:
@@ -136,8 +136,8 @@ class Annotator:
                 continue
             if node is None:
                 node = strangers.setdefault(mention.id, -1 - len(strangers))
-            found.append(Found(mention.start, mention.end, node, mention.source))
-        settled = settle(article.tokens, found)
+            found.append(LinkedSpan(mention.start, mention.end, node, mention.source))
+        settled = without_overlaps(article.tokens, found)
         self.counts["given mentions over the end of a sentence"] += len(found) - len(settled)
         self.counts["given mentions of strangers"] += sum(each.node < 0 for each in settled)
         return settled, {node: id for id, node in strangers.items()}

@@ -121,7 +121,9 @@ def annotate_shard(job: Job) -> Shard:
     return Shard(job.number, b"".join(lines), words, len(lines), dict(counts), (*report.problems, *failures))
 
 
-def by_processes(jobs: Iterable[Job], workers: int, work: Callable[[Job], Shard] = annotate_shard) -> Iterator[Shard]:
+def run_in_processes(
+    jobs: Iterable[Job], workers: int, work: Callable[[Job], Shard] = annotate_shard
+) -> Iterator[Shard]:
     """Do jobs on this machine."""
     return ordered_map(work, jobs, workers=workers, loads=LOADS, deadly=lambda job: _one_by_one(job, work))
 
@@ -180,7 +182,7 @@ def annotate(
         NameIndex.for_graph(graph)  # workers find it made
         recipe = recipe._replace(graph=graph.hash)
     digest = _digest(recipe, files)
-    run = runner or (lambda jobs: by_processes(jobs, workers))
+    run = runner or (lambda jobs: run_in_processes(jobs, workers))
     with writing(parts):
         parts.mkdir(parents=True, exist_ok=True)
     with exclusive(parts / "lock", f"annotates into {to}"):

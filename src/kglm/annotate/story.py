@@ -20,7 +20,7 @@ from kglm.annotate.local_graph import LocalGraph, Matcher, literal_starts
 from kglm.errors import ConfigError
 from kglm.kg.ids import NEW
 from kglm.kg.literals.literal import is_literal
-from kglm.linking.spans import Found, settle
+from kglm.linking.spans import LinkedSpan, without_overlaps
 from kglm.text.document import END, Mention
 
 
@@ -53,12 +53,12 @@ class Story:
     def tell(
         self,
         tokens: Sequence[str],
-        found: Iterable[Found],
+        found: Iterable[LinkedSpan],
         subject: int | None = None,
         strangers: Mapping[int, str] = MappingProxyType({}),
     ) -> list[Mention]:
         """All mentions of a text with their explanations, given those that were found before; `strangers` have ids."""
-        return _Telling(self, tokens, settle(tokens, found), subject, strangers).mentions()
+        return _MentionExplainer(self, tokens, without_overlaps(tokens, found), subject, strangers).mentions()
 
 
 def word_places(tokens: Sequence[str]) -> list[int]:
@@ -66,14 +66,14 @@ def word_places(tokens: Sequence[str]) -> list[int]:
     return [0, *accumulate(token != END for token in tokens)]
 
 
-class _Telling:
+class _MentionExplainer:
     """One text on its way from left to right."""
 
     def __init__(
         self,
         story: Story,
         tokens: Sequence[str],
-        found: list[Found],
+        found: list[LinkedSpan],
         subject: int | None,
         strangers: Mapping[int, str],
     ) -> None:
