@@ -1,4 +1,4 @@
-"""Collections of articles: the same file whoever does the work, and whatever happens to them."""
+"""The annotation pipeline: the same file for any number of workers, after crashes and with broken input."""
 
 from __future__ import annotations
 

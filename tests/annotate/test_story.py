@@ -175,7 +175,7 @@ class TestNamesAlone:
     def test_they_never_make_an_entity_new(self, graph: KnowledgeGraph) -> None:
         assert told(graph, tokens_of("Nintendo made Game Boy"), {}) == {}
 
-    def test_but_for_the_subject(self, graph: KnowledgeGraph) -> None:
+    def test_except_the_subject(self, graph: KnowledgeGraph) -> None:
         found = told(graph, tokens_of("Nintendo made Game Boy"), {}, "Q8093")
         assert found["Nintendo"].is_new and found["Game Boy"].explanations == (("Q8093", "R:P176"),)
 

@@ -90,7 +90,7 @@ def test_entities_that_came_later_are_in_it(store: Path) -> None:
 
 
 def test_several_processes_may_make_it_at_once(store: Path, forks: Any) -> None:
-    """It is made by whoever asks first, without a lock: all end well, and one index stays."""
+    """Each process builds the index without a lock: all succeed, and one index stays."""
     running = [forks.Process(target=index, args=(store,)) for _ in range(2)]
     for process in running:
         process.start()

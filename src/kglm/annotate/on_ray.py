@@ -56,9 +56,7 @@ def _check_address(address: str) -> None:
 
 
 def _no_cluster(address: str) -> KglmError:
-    return KglmError(
-        f"no Ray cluster answers at {address}", remedy="start one with: ray start --head, or use --ray local"
-    )
+    return KglmError(f"no Ray cluster answers at {address}", remedy="run: ray start --head, or use --ray local")
 
 
 def _on_cluster(jobs: list[Job], workers: int | None) -> Iterator[Shard]:

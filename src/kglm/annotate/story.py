@@ -1,9 +1,9 @@
 """The generative story of a text: explain each mention by facts about earlier entities, or mark it as new.
 
-From left to right, a mention of entity e is explained by all facts (parent, relation, e) of the local graph whose parent
-was mentioned within `cutoff` words; a repeated entity is its own parent. A mention without an explanation is new. The
-facts of e then join the local graph, and later words that match a name in it become mentions too (source KG). Such a
-match never introduces a new entity, except the article's subject.
+From left to right, a mention of entity e is explained by all facts (parent, relation, e) of the local graph whose
+parent was mentioned within `cutoff` words; a repeated entity is its own parent. A mention without an explanation is
+new. The facts of e then join the local graph, and later words that match a name in it become mentions too (source KG).
+Such a match never introduces a new entity, except the article's subject.
 
     distance = start of the child − end of the parent's last mention, `@@END@@` not counted,   at most `cutoff`
 """
