@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from kglm.annotate.annotator import AnnotateConfig, Annotator
-from kglm.annotate.story import Found, Story
+from kglm.annotate.story import LinkedSpan, Story
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import REFLEXIVE, REVERSE
 from kglm.kg.literals.dates import date_words
@@ -52,7 +52,9 @@ def again(annotator: Annotator, document: Document, way: str) -> list[Mention]:
         article = Article(document.title, document.tokens, [Link(each.start, each.end, each.id) for each in links])
         return annotator.annotate(article).mentions
     given = known if way == "story" else links
-    found = [Found(each.start, each.end, graph.number(each.id), each.source) for each in given if each.source != "KG"]
+    found = [
+        LinkedSpan(each.start, each.end, graph.number(each.id), each.source) for each in given if each.source != "KG"
+    ]
     id = graph.store.by_title(document.title)
     return Story(annotator.matcher).tell(document.tokens, found, None if id is None else graph.find(id))
 
@@ -140,7 +142,7 @@ def by_names(annotator: Annotator, article: Article) -> list[Mention]:
     assert linker is not None
     graph = annotator.graph
     found = [
-        Found(start, end, max(nodes, key=lambda node: (len(graph.edges(node).tail), -node)), "NEL")
+        LinkedSpan(start, end, max(nodes, key=lambda node: (len(graph.edges(node).tail), -node)), "NEL")
         for start, end, nodes in linker.mentions(article.tokens)
     ]
     return Story(annotator.matcher).tell(article.tokens, found)

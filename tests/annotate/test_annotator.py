@@ -102,7 +102,7 @@ def test_mentions_that_come_with_a_text_are_kept(graph: KnowledgeGraph) -> None:
 def test_links_are_counted(graph: KnowledgeGraph) -> None:
     annotator = Annotator(graph)
     annotator.annotate(article("Clara Dunn and Nobody", (1, 3, "Q1"), (4, 5, "Nobody")))
-    assert annotator.counts["links"] == annotator.counts["links to nobody"] == 1
+    assert annotator.counts["links"] == annotator.counts["links to no entity"] == 1
 
 
 def test_settings(graph: KnowledgeGraph, tmp_path: Path) -> None:

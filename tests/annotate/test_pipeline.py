@@ -1,4 +1,4 @@
-"""Collections of articles: the same file whoever does the work, and whatever happens to them."""
+"""The annotation pipeline: the same file for any number of workers, after crashes and with broken input."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_an_article_that_kills_every_worker_is_named_and_the_rest_goes_on(
 ) -> None:
     monkeypatch.setattr(pipeline, "SHARD", 6)
     to = tmp_path / "d.jsonl"
-    report = annotate([sources], to, recipe(kg), runner=lambda jobs: pipeline.by_processes(jobs, 2, deadly))
+    report = annotate([sources], to, recipe(kg), runner=lambda jobs: pipeline.run_in_processes(jobs, 2, deadly))
     assert to.read_bytes() == b"".join(line for line in expected.splitlines(True) if b'"Text 33"' not in line)
     (failure,) = [failure for failure in report.failures if "line 34" in failure]
     assert failure.endswith("the process that annotated it was killed (out of memory?)")
@@ -197,7 +197,7 @@ def test_redirects_of_a_dump_lead_its_links(kg: Path, tmp_path: Path) -> None:
     (document,) = read_documents(to)
     found = [(document.text(mention), mention.id, mention.source) for mention in document.mentions]
     assert found == [("Ulma", "Q2", "WIKI"), ("the town", "Q2", "WIKI"), ("Germania", "Q3", "WIKI")]
-    assert report.counts["links"] == 3 and report.counts["links to nobody"] == 2
+    assert report.counts["links"] == 3 and report.counts["links to no entity"] == 2
     assert report.counts["skipped: redirect"] == 5
     count_anchors([tmp_path / "wiki.xml"], kg, anchors)
     assert json.loads(anchors.read_text())["links"]["the town"] == {"Q2": 1}

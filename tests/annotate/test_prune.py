@@ -47,7 +47,7 @@ def test_what_loses_its_reasons_is_new_or_goes() -> None:
         mention(2, "Q2", ("P1", "Q1")),
         mention(3, "Q3"),
         mention(6, "Q5"),
-    ], "Q4 went, so that it explains nobody"
+    ], "Q4 is removed, so it explains no other mention"
     assert counts == {"pruned explanations": 5, "pruned mentions": 2, "source WIKI": 4}
 
 

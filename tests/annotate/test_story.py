@@ -16,7 +16,7 @@ from kglm.errors import ConfigError
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import NEW, REFLEXIVE
 from kglm.linking.name_index import NameIndex
-from kglm.linking.spans import Found, settle
+from kglm.linking.spans import LinkedSpan, without_overlaps
 from kglm.text.document import END, START, Mention
 from support.worlds import make_store
 
@@ -93,7 +93,7 @@ def told(
     graph: KnowledgeGraph, tokens: list[str], links: dict[str, str], subject: str | None = None, **options: int | bool
 ) -> dict[str, Mention]:
     """The mentions by their words; links are given by words too."""
-    found = [Found(*places(tokens, name), graph.number(id), "WIKI") for name, id in links.items()]
+    found = [LinkedSpan(*places(tokens, name), graph.number(id), "WIKI") for name, id in links.items()]
     story = story_of(graph, **options)
     mentions = story.tell(tokens, found, None if subject is None else graph.number(subject))
     return {" ".join(tokens[mention.start : mention.end]): mention for mention in mentions}
@@ -175,7 +175,7 @@ class TestNamesAlone:
     def test_they_never_make_an_entity_new(self, graph: KnowledgeGraph) -> None:
         assert told(graph, tokens_of("Nintendo made Game Boy"), {}) == {}
 
-    def test_but_for_the_subject(self, graph: KnowledgeGraph) -> None:
+    def test_except_the_subject(self, graph: KnowledgeGraph) -> None:
         found = told(graph, tokens_of("Nintendo made Game Boy"), {}, "Q8093")
         assert found["Nintendo"].is_new and found["Game Boy"].explanations == (("Q8093", "R:P176"),)
 
@@ -213,23 +213,39 @@ class TestSettling:
     WORDS = tokens_of("the Tuckahoe River is long")
 
     def test_a_determiner_and_a_name_are_one_mention_of_the_stronger_source(self) -> None:
-        link, short, whole = Found(2, 4, 7, "WIKI"), Found(1, 2, 7, "COREF"), Found(1, 4, 7, "COREF")
-        assert settle(self.WORDS, [short, link]) == settle(self.WORDS, [link, whole]) == [Found(1, 4, 7, "WIKI")]
-        assert settle(self.WORDS, [link, Found(1, 2, 8, "COREF")]) == [Found(1, 2, 8, "COREF"), link]
+        link, short, whole = LinkedSpan(2, 4, 7, "WIKI"), LinkedSpan(1, 2, 7, "COREF"), LinkedSpan(1, 4, 7, "COREF")
+        assert (
+            without_overlaps(self.WORDS, [short, link])
+            == without_overlaps(self.WORDS, [link, whole])
+            == [LinkedSpan(1, 4, 7, "WIKI")]
+        )
+        assert without_overlaps(self.WORDS, [link, LinkedSpan(1, 2, 8, "COREF")]) == [
+            LinkedSpan(1, 2, 8, "COREF"),
+            link,
+        ]
 
     def test_the_stronger_source_stands(self) -> None:
-        assert settle(self.WORDS, [Found(2, 4, 1, "NEL"), Found(3, 4, 2, "WIKI")]) == [Found(3, 4, 2, "WIKI")]
-        assert settle(self.WORDS, [Found(2, 3, 1, "NEL"), Found(2, 4, 2, "NEL")]) == [Found(2, 4, 2, "NEL")]
+        assert without_overlaps(self.WORDS, [LinkedSpan(2, 4, 1, "NEL"), LinkedSpan(3, 4, 2, "WIKI")]) == [
+            LinkedSpan(3, 4, 2, "WIKI")
+        ]
+        assert without_overlaps(self.WORDS, [LinkedSpan(2, 3, 1, "NEL"), LinkedSpan(2, 4, 2, "NEL")]) == [
+            LinkedSpan(2, 4, 2, "NEL")
+        ]
 
     def test_what_leaves_the_text_or_the_sentence_is_cut_or_dropped(self) -> None:
-        assert settle(self.WORDS, [Found(0, 2, 1, "WIKI"), Found(6, 9, 1, "WIKI"), Found(4, 4, 1, "WIKI")]) == []
-        assert settle(self.WORDS, [Found(5, 9, 1, "WIKI")]) == [Found(5, 6, 1, "WIKI")]
+        assert (
+            without_overlaps(
+                self.WORDS, [LinkedSpan(0, 2, 1, "WIKI"), LinkedSpan(6, 9, 1, "WIKI"), LinkedSpan(4, 4, 1, "WIKI")]
+            )
+            == []
+        )
+        assert without_overlaps(self.WORDS, [LinkedSpan(5, 9, 1, "WIKI")]) == [LinkedSpan(5, 6, 1, "WIKI")]
 
     @given(
         st.lists(st.tuples(st.integers(0, 7), st.integers(0, 8), st.integers(1, 2), st.sampled_from(["WIKI", "KG"])))
     )
     def test_in_order_and_never_over_another(self, spans: list[tuple[int, int, int, str]]) -> None:
-        settled = settle(self.WORDS, [Found(*span) for span in spans])
+        settled = without_overlaps(self.WORDS, [LinkedSpan(*span) for span in spans])
         assert settled == sorted(settled)
         assert all(one.end <= two.start for one, two in pairwise(settled))
 
@@ -257,7 +273,7 @@ def test_any_text_is_told_and_every_reason_is_a_fact(graph: KnowledgeGraph, data
     tokens = [START, *data.draw(st.lists(st.sampled_from(vocabulary), max_size=25)), END]
     nodes = [graph.number(id) for id in NAMES if id in graph]
     spans = st.tuples(st.integers(1, len(tokens)), st.integers(1, 3), st.sampled_from(nodes))
-    found = [Found(a, a + n, node, "WIKI") for a, n, node in data.draw(st.lists(spans, max_size=5))]
+    found = [LinkedSpan(a, a + n, node, "WIKI") for a, n, node in data.draw(st.lists(spans, max_size=5))]
     cutoff = data.draw(st.integers(1, 12))
     mentions = story_of(graph, cutoff=cutoff).tell(tokens, found, data.draw(st.sampled_from([None, *nodes])))
     ended: dict[str, int] = {}

@@ -13,19 +13,22 @@ import pytest
 import spacy
 
 from kglm.errors import ConfigError, KglmError
-from kglm.linking.clusters import ClusterResolver, by_characters, external_resolver, propagate
+from kglm.linking.clusters import ClusterResolver, external_resolver, propagate, word_clusters
 from kglm.linking.ner import SpacyNames
-from kglm.linking.spans import Found
+from kglm.linking.spans import LinkedSpan
 from kglm.text.document import END, START
 
 TOKENS = [START, "the", "Lamps", "sang", ".", END, "They", "left", "the", "band", "'s", "van", "to", "Ann", ".", END]
-LAMPS, ANN = Found(2, 3, 1, "WIKI"), Found(13, 14, 2, "WIKI")
+LAMPS, ANN = LinkedSpan(2, 3, 1, "WIKI"), LinkedSpan(13, 14, 2, "WIKI")
 
 
 class TestPropagation:
     def test_one_id_is_passed_on(self) -> None:
         clusters = [[(1, 3), (6, 7), (8, 11)]]
-        assert propagate(TOKENS, clusters, [LAMPS, ANN]) == [Found(6, 7, 1, "COREF"), Found(8, 11, 1, "COREF")]
+        assert propagate(TOKENS, clusters, [LAMPS, ANN]) == [
+            LinkedSpan(6, 7, 1, "COREF"),
+            LinkedSpan(8, 11, 1, "COREF"),
+        ]
 
     def test_two_ids_or_none_say_nothing(self) -> None:
         assert propagate(TOKENS, [[(2, 3), (6, 7), (13, 14)]], [LAMPS, ANN]) == []
@@ -43,7 +46,7 @@ class TestPropagation:
 
 def test_places_by_characters() -> None:
     sentences = [["Ann", "sang"], ["She", "left"]]
-    assert by_characters(sentences, [[(0, 3), (9, 12)], [(4, 12), (1, 3)]]) == [[(0, 0, 1), (1, 0, 1)], []]
+    assert word_clusters(sentences, [[(0, 3), (9, 12)], [(4, 12), (1, 3)]]) == [[(0, 0, 1), (1, 0, 1)], []]
 
 
 Answer = dict[str, Any]
@@ -85,7 +88,7 @@ class TestCoreNlp:
         ]
         answers.append({"sentences": [], "corefs": {"3": chain}})
         resolver = external_resolver(f"corenlp={address}")
-        assert resolver.resolve(TOKENS, [LAMPS]) == [Found(6, 7, 1, "COREF")]
+        assert resolver.resolve(TOKENS, [LAMPS]) == [LinkedSpan(6, 7, 1, "COREF")]
         assert asked[0]["text"] == "the Lamps sang .\nThey left the band 's van to Ann ."
         properties = json.loads(asked[0]["query"]["properties"][0])
         assert properties["tokenize.whitespace"] == "true" and "coref" in properties["annotators"]
@@ -131,5 +134,5 @@ class TestSpacy:
     def test_a_pipeline_that_is_not_there_or_knows_no_names(self) -> None:
         with pytest.raises(ConfigError, match="no spaCy pipeline"):
             SpacyNames("en_no_such_model")
-        with pytest.raises(ConfigError, match="knows no entities"):
+        with pytest.raises(ConfigError, match="has no named entity recognition"):
             SpacyNames(spacy.blank("en"))

@@ -8,7 +8,7 @@ import pytest
 
 from kglm.kg.graph import KnowledgeGraph
 from kglm.linking.coreference import GraphResolver
-from kglm.linking.spans import Found
+from kglm.linking.spans import LinkedSpan
 from kglm.linking.traits import TraitReader
 from kglm.text.document import END, START
 from support.worlds import make_store
@@ -48,7 +48,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> KnowledgeGraph:
 
 
 def meant(graph: KnowledgeGraph, *sentences: str, subject: str | None = None) -> list[tuple[str, str]]:
-    """(words, id) of what stands for whom; names in the text are given as [Adam Baker|Q1]."""
+    """(words, id) of the coreferent mentions; names in the text are given as [Adam Baker|Q1]."""
     tokens, found = [START], []
     for sentence in sentences:
         rest = sentence
@@ -58,7 +58,7 @@ def meant(graph: KnowledgeGraph, *sentences: str, subject: str | None = None) ->
             if rest:
                 name, _, rest = rest.partition("]")
                 words, _, id = name.partition("|")
-                found.append(Found(len(tokens), len(tokens) + len(words.split()), graph.number(id), "WIKI"))
+                found.append(LinkedSpan(len(tokens), len(tokens) + len(words.split()), graph.number(id), "WIKI"))
                 tokens += words.split()
         tokens.append(END)
     who = None if subject is None else graph.number(subject)
@@ -103,10 +103,10 @@ def test_of_two_that_fit_the_one_that_is_spoken_of(graph: KnowledgeGraph) -> Non
     assert meant(graph, *near, subject="Q7")[0] != [("It", "Q3")]
 
 
-def test_whoever_was_mentioned_long_ago_is_not_meant(graph: KnowledgeGraph) -> None:
+def test_entities_mentioned_long_ago_are_no_antecedents(graph: KnowledgeGraph) -> None:
     far = ["[Star Quest|Q3] sold .", *["Nothing happened ."] * 3, "It won ."]
     assert meant(graph, *far) == []
-    assert meant(graph, *far, subject="Q3") == [("It", "Q3")], "but for the article's subject"
+    assert meant(graph, *far, subject="Q3") == [("It", "Q3")], "except the article's subject"
     assert meant(graph, "[Adam Baker|Q1] sang .", *["Nothing happened ."] * 9, "Baker won .") == [("Baker", "Q1")]
 
 

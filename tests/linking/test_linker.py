@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kglm.kg.graph import KnowledgeGraph
-from kglm.linking.linker import Linked, Linker, readings
+from kglm.linking.linker import LinkedName, Linker, joint_links
 from support.worlds import make_store
 
 FACTS = (
@@ -90,10 +90,10 @@ def test_introductions_count(graph: KnowledgeGraph) -> None:
 def test_the_ways_to_read_a_text(graph: KnowledgeGraph) -> None:
     linker = Linker(graph)
     linked = linker.link(["Paris", "and", "Paris"])
-    ways = readings(linked, most=8)
+    ways = joint_links(linked, most=8)
     assert len(ways) == 4
     assert sum(p for p, _ in ways) == pytest.approx(1)
     assert [p for p, _ in ways] == sorted((p for p, _ in ways), reverse=True)
-    assert len(readings(linked, most=1)) == 1
-    assert readings([Linked(0, 1, linked[0].candidates[:1])])[0][1] == [(0, 1, graph.number("Q90"))]
-    assert readings([]) == [(1.0, [])]
+    assert len(joint_links(linked, most=1)) == 1
+    assert joint_links([LinkedName(0, 1, linked[0].candidates[:1])])[0][1] == [(0, 1, graph.number("Q90"))]
+    assert joint_links([]) == [(1.0, [])]

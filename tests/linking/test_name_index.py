@@ -70,7 +70,9 @@ def test_all_parts_are_found_at_once(names: list[list[str]], text: list[str]) ->
 
 def test_it_is_kept_beside_the_graph_and_read_again(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = index(store)
-    monkeypatch.setattr("kglm.linking.name_index._cut", lambda graph, nodes, words_of: iter(()) if not nodes else None)
+    monkeypatch.setattr(
+        "kglm.linking.name_index._tokenized_names", lambda graph, nodes, words_of: iter(()) if not nodes else None
+    )
     again = index(store)
     assert names_of(again) == names_of(first)
 
@@ -88,7 +90,7 @@ def test_entities_that_came_later_are_in_it(store: Path) -> None:
 
 
 def test_several_processes_may_make_it_at_once(store: Path, forks: Any) -> None:
-    """It is made by whoever asks first, without a lock: all end well, and one index stays."""
+    """Each process builds the index without a lock: all succeed, and one index stays."""
     running = [forks.Process(target=index, args=(store,)) for _ in range(2)]
     for process in running:
         process.start()

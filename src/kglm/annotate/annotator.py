@@ -1,10 +1,11 @@
-"""One article to one linked document: links, linker, coreference, story.
+"""Annotate one article: article links, entity linker, coreference, then facts of the local graph.
 
 annotator = Annotator.open("world.kg")
 document = annotator.annotate(article)
 
-Each step marks what the ones before have left: an article's links, then names that the linker is sure of, then words
-that stand for whoever was named, then what facts lead to. Mentions that a text came with are kept, and explained anew.
+Each step marks only words that earlier steps left unmarked: the article's links, names that the linker is confident
+of, coreferent expressions, and names and values that facts lead to. Mentions given with a text are kept; their
+explanations are computed again.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from kglm.linking.links import LinkResolver
 from kglm.linking.name_index import NameIndex
 from kglm.linking.ner import SpacyNames
 from kglm.linking.redirects import Redirects
-from kglm.linking.spans import Found, settle, taken_places
+from kglm.linking.spans import LinkedSpan, covered_positions, without_overlaps
 from kglm.linking.traits import TraitReader
 from kglm.text.article import Article
 from kglm.text.document import Document
@@ -36,23 +37,22 @@ from kglm.text.wiki.titles import RedirectTable
 
 @dataclass(frozen=True)
 class AnnotateConfig:
-    """What is marked in a text."""
+    """Which steps run, and their settings."""
 
     linker: bool = True
-    """Look for names that no link marks."""
+    """Link names that no article link marks."""
     min_p: float = 0.7
-    """How sure the linker must be of an entity."""
+    """Least probability of the linker's best candidate."""
     ner: str | None = None
-    """A spaCy pipeline that says where names are; otherwise capitals do."""
+    """spaCy pipeline that detects names; without one, capital letters do."""
     coreference: str = "graph"
-    """Who looks for pronouns, kinds and parts of names that stand for whoever was named: graph (built in), none, a
-    CoreNLP server (corenlp=ADDRESS) or fastcoref."""
+    """Coreference resolver: graph (built in), none, a CoreNLP server (corenlp=ADDRESS) or fastcoref."""
     story: StoryConfig = field(default_factory=StoryConfig)
     resolver: CoreferenceConfig = field(default_factory=CoreferenceConfig)
 
     def __post_init__(self) -> None:
         if not 0 <= self.min_p <= 1:
-            raise ConfigError(f"min_p = {self.min_p}", remedy="give 0 to 1")
+            raise ConfigError(f"min_p = {self.min_p} is no probability", remedy="give a number from 0 to 1")
 
 
 class Annotator:
@@ -67,7 +67,7 @@ class Annotator:
         redirects: RedirectTable | None = None,
         resolver: Resolver | None = None,
     ) -> None:
-        self.graph = graph = graph.fork()  # as it is now: what is read of it once is kept
+        self.graph = graph = graph.fork()  # a snapshot, because caches below assume that it does not change
         self.config = config = config or AnnotateConfig()
         self.names = NameIndex.for_graph(graph)
         self._links = LinkResolver(graph, self.names, redirects)
@@ -85,7 +85,7 @@ class Annotator:
         self.matcher = Matcher(graph, self.names)
         self._story = Story(self.matcher, config.story)
         self.counts: Counter[str] = Counter()
-        """What was found so far, and what was not."""
+        """Counts over all articles so far: links, mentions by source, skipped mentions."""
 
     @classmethod
     def open(
@@ -96,7 +96,7 @@ class Annotator:
         anchors: Path | None = None,
         redirects: Path | None = None,
     ) -> Annotator:
-        """With a graph file, and tables of link texts and redirects if there are any."""
+        """Open a graph file, with optional tables of anchor counts and redirects."""
         graph = KnowledgeGraph.open(kg)
         return cls(
             graph,
@@ -105,39 +105,39 @@ class Annotator:
             redirects=None if redirects is None else Redirects(redirects),
         )
 
-    def links(self, article: Article) -> list[Found]:
-        """The article's links that lead to an entity."""
+    def links(self, article: Article) -> list[LinkedSpan]:
+        """Links of the article that lead to an entity."""
         return self._links.resolve(article, self.counts)
 
     def annotate(self, article: Article) -> Document:
-        """The article with all its mentions."""
+        """Find and explain all mentions of an article."""
         tokens = article.tokens
-        found, strangers = self._given(article)
-        taken = taken_places(found)
-        links = [each for each in self.links(article) if taken.isdisjoint(range(each.start, each.end))]
-        found = settle(tokens, [*found, *links])
+        spans, outside_ids = self._given_spans(article)
+        covered = covered_positions(spans)
+        links = [each for each in self.links(article) if covered.isdisjoint(range(each.start, each.end))]
+        spans = without_overlaps(tokens, [*spans, *links])
         subject = self._links.entity(article.title)
         if self._detector is not None:
-            found = settle(tokens, [*found, *self._detector.find(tokens, found)])
+            spans = without_overlaps(tokens, [*spans, *self._detector.find(tokens, spans)])
         if self._resolver is not None:
-            found = settle(tokens, [*found, *self._resolver.resolve(tokens, found, subject)])
-        mentions = self._story.tell(tokens, found, subject, strangers)
+            spans = without_overlaps(tokens, [*spans, *self._resolver.resolve(tokens, spans, subject)])
+        mentions = self._story.tell(tokens, spans, subject, outside_ids)
         for mention in mentions:
             self.counts[f"source {mention.source}"] += 1
         return Document(article.title, tokens, mentions, extra=article.extra)
 
-    def _given(self, article: Article) -> tuple[list[Found], dict[int, str]]:
-        """Mentions that the text came with, and the ids of strangers, whom the graph does not have."""
-        found, strangers = [], dict[str, int]()
+    def _given_spans(self, article: Article) -> tuple[list[LinkedSpan], dict[int, str]]:
+        """Mentions given with the text; entities outside the graph get negative nodes, returned with their ids."""
+        spans, outside_nodes = [], dict[str, int]()
         for mention in article.mentions:
             node = self.graph.find(mention.id)
             if node is None and is_literal(mention.id):
                 self.counts["given dates and quantities that the graph does not have"] += 1
                 continue
             if node is None:
-                node = strangers.setdefault(mention.id, -1 - len(strangers))
-            found.append(Found(mention.start, mention.end, node, mention.source))
-        settled = settle(article.tokens, found)
-        self.counts["given mentions over the end of a sentence"] += len(found) - len(settled)
-        self.counts["given mentions of strangers"] += sum(each.node < 0 for each in settled)
-        return settled, {node: id for id, node in strangers.items()}
+                node = outside_nodes.setdefault(mention.id, -1 - len(outside_nodes))
+            spans.append(LinkedSpan(mention.start, mention.end, node, mention.source))
+        accepted = without_overlaps(article.tokens, spans)
+        self.counts["given mentions over the end of a sentence"] += len(spans) - len(accepted)
+        self.counts["given mentions of entities outside the graph"] += sum(each.node < 0 for each in accepted)
+        return accepted, {node: id for id, node in outside_nodes.items()}

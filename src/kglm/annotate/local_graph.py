@@ -1,7 +1,7 @@
-"""What of a text the local graph can name: names of entities that a mentioned one leads to, and dates and quantities.
+"""Match the words of a text with the local graph: names, dates and quantities that facts of mentioned entities lead to.
 
-The local graph grows with every mention. Not its names are collected, which would be thousands for one entity: the text
-is looked up once in the names of the whole graph, and of those who have a name it counts who was reached.
+The local graph grows with every mention. Collecting its names would mean thousands per entity, so the text is looked up
+once in the names of the whole graph, and each match is checked for membership in the local graph.
 
 Legend: T words of a text.
 """
@@ -23,37 +23,37 @@ from kglm.text.document import END, START
 from kglm.text.function_words import is_content
 
 HUB = 4_000
-"""Whoever has more facts is asked for them one by one, and they are not listed."""
+"""Above this degree, an entity's facts are not listed but looked up from the other end."""
 MAX_NAMESAKES = 200
-"""Of more entities of one name, only those are looked at that listed facts lead to."""
+"""If more entities share a name, only those that listed facts lead to are checked."""
 
 Way = tuple[int, int]
 """(relation index, parent)."""
 
 
 class LocalGraph:
-    """Who is reached from the entities mentioned so far, in the order in which they came."""
+    """Facts of the entities mentioned so far, by the entity they lead to, in order of mention."""
 
     def __init__(self, graph: KnowledgeGraph, literal_N: npt.NDArray[np.bool_]) -> None:
         self._graph = graph
         self._literal_N = literal_N
         self._ways: dict[int, list[Way]] = {}
         self.hubs: dict[int, None] = {}
-        """Whoever has so many facts that they are not listed."""
-        self._known: set[int] = set()
+        """Mentioned entities with more than `HUB` facts, which are not listed."""
+        self._expanded: set[int] = set()
         self.literals = LiteralIndex(graph.unit_names)
 
     def expand(self, node: int) -> None:
-        """Take in the facts of an entity; a literal has none."""
-        if node in self._known:
+        """Add the facts of an entity; a literal has none."""
+        if node in self._expanded:
             return
-        self._known.add(node)
+        self._expanded.add(node)
         relation, tail = self._graph.edges(node)
         if len(tail) > HUB:
             self.hubs[node] = None
-            # what a hub leads to can be asked from the other end, but for literals, which lead nowhere
-            kept = self._literal_N[tail] | (tail == node)
-            relation, tail = relation[kept], tail[kept]
+            # facts of a hub are looked up from their other end; only literals have no edges back
+            listed = self._literal_N[tail] | (tail == node)
+            relation, tail = relation[listed], tail[listed]
         ways = self._ways
         for r, e in zip(relation.tolist(), tail.tolist(), strict=True):
             ways.setdefault(e, []).append((r, node))
@@ -61,11 +61,11 @@ class LocalGraph:
             self.literals.add(self._graph.id(e))
 
     def lists(self, node: int) -> bool:
-        """Whether a fact that is listed leads to an entity."""
+        """True if a listed fact leads to the entity."""
         return node in self._ways
 
     def ways(self, node: int, hubs: Iterable[int] = ()) -> Sequence[Way]:
-        """All facts that lead to an entity; of hubs, only those that are given."""
+        """All facts that lead to an entity: the listed ones, and those of the given hubs."""
         found = self._ways.get(node, ())
         others = [hub for hub in hubs if hub != node]
         if not others or self._literal_N[node]:
@@ -75,7 +75,7 @@ class LocalGraph:
 
 
 class Matcher:
-    """Finds names, dates and quantities in texts, for one graph."""
+    """Finds names, dates and quantities of one graph in texts."""
 
     def __init__(self, graph: KnowledgeGraph, names: NameIndex) -> None:
         self.graph = graph
@@ -88,21 +88,24 @@ class Matcher:
         return tuple(self.names.nodes(name))
 
     def named(self, name: int, local: LocalGraph) -> list[tuple[int, bool]]:
-        """Who of the local graph has a name, and whether it is the first of their names."""
+        """(node, is its label) of the entities with the name of hash H = `name`.
+
+        Above `MAX_NAMESAKES`, only entities that listed facts of the local graph lead to.
+        """
         nodes = self.nodes(name)
         if len(nodes) > MAX_NAMESAKES:
             nodes = tuple(node for node in nodes if local.lists(node)) or nodes[:MAX_NAMESAKES]
         return [(node, self._label(node) == name) for node in nodes]
 
     def local(self) -> LocalGraph:
-        """A local graph with nobody in it."""
+        """A new, empty local graph."""
         return LocalGraph(self.graph, self.literal_N)
 
     def spans(self, tokens: Sequence[str]) -> dict[int, list[tuple[int, int]]]:
-        """For each place where a name begins, the (end, name) of all that do, the longest first.
+        """(end, name hash H) of all names in a text, by their start, the longest first.
 
-        Names of function words and signs alone are none. Where a sentence begins, a name may have lost its small
-        letter: "Side - scrolling" is "side - scrolling", but "IPhone" is never "Iphone".
+        Spans without a content word are skipped. The first word of a sentence also matches with a lower-case first
+        letter: "Side - scrolling" matches "side - scrolling", but "IPhone" does not match "Iphone".
         """
         word_T = np.array([hash_word(token) for token in tokens], np.uint64)
         found = self.names.find(word_T)
@@ -125,14 +128,14 @@ class Matcher:
         return result
 
     def literals(self, tokens: Sequence[str], start: int, limit: int, local: LocalGraph) -> Iterator[tuple[int, int]]:
-        """(end, node) of dates and quantities of the local graph that begin at a word, the longest first."""
+        """(end, node) of dates and quantities of the local graph that begin at `start`, the longest first."""
         for end, id in local.literals.at(tokens, start, limit):
             if (node := self.graph.find(id)) is not None:
                 yield end, node
 
 
 def literal_starts(tokens: Sequence[str]) -> list[int]:
-    """Where a date or quantity may begin."""
+    """Positions where a date or quantity may begin."""
     kinds = [_literal_kind(token) for token in tokens] + [""]
     return [
         place
@@ -143,7 +146,7 @@ def literal_starts(tokens: Sequence[str]) -> list[int]:
 
 @lru_cache(1 << 16)
 def _literal_kind(token: str) -> str:
-    """A number, a word that dates and numbers begin with, something that may stand before these, or nothing."""
+    """Class of a token: a number, a word that begins dates or quantities, a token before either, or "" for others."""
     small = token.casefold()
     if any(char.isdigit() for char in token):
         return "number"

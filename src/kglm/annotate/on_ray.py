@@ -1,7 +1,7 @@
-"""The pipeline on a Ray cluster: the same function as on one machine, by Ray Data. Needs the extra `ray`.
+"""Run the annotation pipeline on a Ray cluster with Ray Data (needs the extra `ray`).
 
-The graph, the table of link texts and kglm itself must be found at the same paths on all machines. Sources and result
-stay on the machine that starts the run.
+The graph, the table of link texts and kglm must have the same paths on all machines. Sources and result stay on the
+machine that starts the run.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from typing import Any
 from kglm.annotate.pipeline import Job, Runner, Shard, annotate_shard
 from kglm.errors import ConfigError, KglmError
 
-AT_ONCE = 64
-"""Shards handed to the cluster together: what is in flight bounds the memory."""
+SHARDS_IN_FLIGHT = 64
+"""Shards submitted to the cluster together; this bounds memory."""
 
 
 def ray_runner(address: str, workers: int | None = None) -> Runner:
-    """Do jobs on the cluster at an address; `local` starts one on this machine."""
+    """Runner for the Ray cluster at an address; `local` starts one on this machine."""
     try:
         import ray
     except ImportError as error:
-        raise ConfigError("--ray needs Ray", remedy="pip install 'kglm[ray]'") from error
-    _check(address)
+        raise ConfigError("--ray: the package ray is not installed", remedy="pip install 'kglm[ray]'") from error
+    _check_address(address)
     try:
         ray.init(
             address=None if address == "local" else address,
@@ -35,28 +35,28 @@ def ray_runner(address: str, workers: int | None = None) -> Runner:
             include_dashboard=False if address == "local" else None,
         )
     except (ConnectionError, ValueError, RuntimeError) as error:
-        raise _nobody(address) from error
+        raise _no_cluster(address) from error
 
     def run(jobs: Iterable[Job]) -> Iterator[Shard]:
         source = iter(jobs)
-        while batch := list(islice(source, AT_ONCE)):
+        while batch := list(islice(source, SHARDS_IN_FLIGHT)):
             yield from _on_cluster(batch, workers)
 
     return run
 
 
-def _check(address: str) -> None:
-    """Ray waits for minutes where nobody listens, and then leaves the process."""
+def _check_address(address: str) -> None:
+    """Fail early if no server listens: Ray would wait for minutes and then end the process."""
     host, _, port = address.rpartition(":")
     if host and port.isdigit():
         try:
             socket.create_connection((host.removeprefix("ray://"), int(port)), timeout=10).close()
         except OSError as error:
-            raise _nobody(address) from error
+            raise _no_cluster(address) from error
 
 
-def _nobody(address: str) -> KglmError:
-    return KglmError(f"no Ray cluster answers at {address}", remedy="start one: ray start --head; or use --ray local")
+def _no_cluster(address: str) -> KglmError:
+    return KglmError(f"no Ray cluster answers at {address}", remedy="run: ray start --head, or use --ray local")
 
 
 def _on_cluster(jobs: list[Job], workers: int | None) -> Iterator[Shard]:
@@ -66,9 +66,9 @@ def _on_cluster(jobs: list[Job], workers: int | None) -> Iterator[Shard]:
     context.execution_options.preserve_order = True
     context.enable_progress_bars = False
     items = ray.data.from_items([{"job": job} for job in jobs], override_num_blocks=len(jobs))
-    for row in items.map(_row, concurrency=workers).iter_rows():
+    for row in items.map(_annotate_row, concurrency=workers).iter_rows():
         yield row["shard"]
 
 
-def _row(row: dict[str, Any]) -> dict[str, Any]:
+def _annotate_row(row: dict[str, Any]) -> dict[str, Any]:
     return {"shard": annotate_shard(row["job"])}

@@ -1,5 +1,5 @@
-// What the cards of a linked document need beyond CSS: their place, the outlines of parents, Escape, and the filters.
-// It listens on the document, so texts that are put into the page later work too.
+// Cards of a linked document: position, outlines of parents, closing with Escape, and filters.
+// Listeners are on the document, so texts added to the page later work too.
 (() => {
   "use strict";
   const GAP = 6, EDGE = 8;
@@ -7,7 +7,7 @@
 
   const mentionOf = (node) => (node instanceof Element ? node.closest(".linked .m") : null);
 
-  // Beside the line that is pointed at: below it, or above where there is no room; always within the window.
+  // Put the card below the line under the pointer, or above it if there is no room below; always within the window.
   const place = (mention, x, y) => {
     const [mark, card] = [mention.firstElementChild, mention.lastElementChild];
     if (!card.offsetParent) return;

@@ -1,11 +1,11 @@
-"""Linked documents as HTML, for people: the text with its mentions marked, and on each a card that says why.
+"""HTML pages of linked documents: the text with its mentions marked, each with a card that explains it.
 
-page = document_page(document, graph)                                       # one file, complete in itself
+page = document_page(document, graph)                                       # one self-contained file
 folder_page = index_page([page_entry(d, n) for n, d in enumerate(documents, 1)])
 
-A page needs no network, no server and no build; its policy (CSP) lets only its own style and script in. The text, the
-cards and the links work without the script, which outlines parents, places cards and filters. Everything that comes
-from a document or a graph is escaped. A text inside another page is `document_fragment` with `STYLE` and `SCRIPT`.
+A page needs no network, server or build; its content security policy (CSP) admits only its own style and script. Text,
+cards and links work without the script, which outlines parents, positions cards and filters mentions. All text from a
+document or graph is escaped. To embed a text in another page, use `document_fragment` with `STYLE` and `SCRIPT`.
 """
 
 from __future__ import annotations
@@ -37,29 +37,29 @@ Kind = Literal["new", "related", "again", "date", "quantity"]
 KINDS: dict[Kind, str] = {
     "new": "new", "related": "related by a fact", "again": "mentioned before", "date": "date", "quantity": "quantity",
 }  # fmt: skip
-"""What mentions are coloured by; dates and quantities are kinds of their own."""
+"""Kinds of mentions, one colour each, with their names in the legend."""
 SOURCE_NAMES = {"WIKI": "article link", "NEL": "entity linker", "COREF": "coreference", "KG": "match with the graph"}
 assert set(SOURCE_NAMES) == set(SOURCES)
 
 STYLE = (files("kglm.annotate") / "page.css").read_text("utf-8")
 """The stylesheet of pages and of fragments."""
 SCRIPT = (files("kglm.annotate") / "page.js").read_text("utf-8")
-"""Outlines of parents, places of cards, filters; a fragment is readable without."""
+"""Outlines parents, positions cards, filters mentions; optional for a fragment."""
 _FRAME = Template((files("kglm.annotate") / "page.html").read_text("utf-8"))
 PARAGRAPH = 110
-"""Words from which the end of a sentence ends a paragraph: documents know sentences only."""
+"""Words after which the next end of a sentence ends a paragraph: documents mark only sentences."""
 LONGEST_LABEL = 120
 LONGEST_QUOTE = 40
 LONGEST_NAME = 60
-"""Characters of a title that a file name keeps."""
+"""Most characters of a title in a file name."""
 
 _ON_WIKIDATA = re.compile(r"(Q|P)[1-9][0-9]{0,17}")
-# Half characters, controls but for white space, and embeddings that would turn the text after them around.
+# Lone surrogates, control characters except white space, and bidirectional controls, which would reorder later text.
 _UNFIT = re.compile(r"[\ud800-\udfff\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufffe\uffff]")
 
 
 def mention_kind(mention: Mention) -> Kind:
-    """What a mention is coloured by: how it is explained, or that it is a date or a quantity."""
+    """Kind of a mention, by its explanations; dates and quantities are kinds of their own."""
     if is_date(mention.id):
         return "date"
     if is_quantity(mention.id):
@@ -72,7 +72,7 @@ def mention_kind(mention: Mention) -> Kind:
 
 @dataclass(frozen=True, slots=True)
 class PageEntry:
-    """A document in the list of a folder."""
+    """A row of the index page."""
 
     title: str
     file: str
@@ -82,14 +82,14 @@ class PageEntry:
 
 
 def page_entry(document: Document, number: int) -> PageEntry:
-    """The entry of the document with this number; its page belongs into the file that it names."""
+    """Row for the document with this number; `file` is the name of its page."""
     ids = {mention.id for mention in document.mentions}
     words = sum(map(_is_word, document.tokens))
     return PageEntry(document.title, page_name(document.title, number), words, len(document.mentions), len(ids))
 
 
 def page_name(title: str, number: int) -> str:
-    """A file name that any system takes; different for different numbers, whatever the titles.
+    """A portable file name, unique for each number.
 
     >>> page_name("Éva Gauthier / AC⚡DC", 7)
     '0007-eva-gauthier-ac-dc.html'
@@ -101,7 +101,7 @@ def page_name(title: str, number: int) -> str:
 
 
 def document_page(document: Document, graph: KnowledgeGraph | None = None, *, index: str | None = None) -> str:
-    """The whole page of a document; `index` is the address of the list that it belongs to."""
+    """Complete page of a document; `index` is the address of its index page."""
     view = _View(document, graph)
     back = f'<nav><a href="{_text(quote(_fit(index), safe="/?=&#"))}">All documents</a></nav>' if index else ""
     numbers = _numbers(
@@ -123,12 +123,12 @@ def document_page(document: Document, graph: KnowledgeGraph | None = None, *, in
 
 
 def document_fragment(document: Document, graph: KnowledgeGraph | None = None, *, prefix: str = "") -> str:
-    """The text alone, to stand in a page that has `STYLE` and `SCRIPT`; a `prefix` keeps the anchors of two apart."""
+    """Only the text, for a page that has `STYLE` and `SCRIPT`; `prefix` keeps anchors of several texts distinct."""
     return _View(document, graph, prefix).fragment()
 
 
 def index_page(entries: Iterable[PageEntry], title: str = "Linked documents") -> str:
-    """A list of documents, in the order they are given."""
+    """Index page that lists documents in the given order."""
     entries = list(entries)
     rows = "".join(
         f'<tr><td><a href="{_text(quote(_fit(entry.file), safe=""))}" dir="auto">{_text(entry.title) or "Untitled"}</a>'
@@ -143,7 +143,7 @@ def index_page(entries: Iterable[PageEntry], title: str = "Linked documents") ->
 
 
 class _View:
-    """A document beside what its page says about it: names, nearest parents, facts."""
+    """Renders a document: its text, cards and table of entities."""
 
     def __init__(self, document: Document, graph: KnowledgeGraph | None, prefix: str = "") -> None:
         _check_spans(document)
@@ -155,9 +155,9 @@ class _View:
         self.label = cache(self._label)
         self.relation = cache(self._relation)
         self.places: dict[str, list[int]] = {}
-        """Where an entity is mentioned: numbers of mentions, from 0, in the order of the text."""
+        """Indices of the mentions of each entity, in order."""
         self.facts: dict[str, set[tuple[str, str, str]]] = {}
-        """The facts, as they are stored, that explain an entity somewhere in the text."""
+        """Facts (head, relation, tail) that explain mentions of each entity."""
         for number, mention in enumerate(document.mentions):
             self.places.setdefault(mention.id, []).append(number)
             self.facts.setdefault(mention.id, set()).update(_stored_facts(mention))
@@ -165,7 +165,7 @@ class _View:
     # Text
 
     def fragment(self) -> str:
-        """Paragraphs; a mention is never torn by the end of one."""
+        """The text in paragraphs; no mention is split between two."""
         return f'<div class="linked text">\n{"".join(self._paragraphs())}</div>\n'
 
     def _paragraphs(self) -> Iterator[str]:
@@ -190,23 +190,23 @@ class _View:
         return (" " if self.blanks[place] else "") + _text(self.document.tokens[place])
 
     def _mention(self, number: int, mention: Mention) -> str:
-        """Its words in a box, and its card; a blank before the first word stays outside."""
+        """A mention's words in a box, with its card; a blank before the first word stays outside."""
         tokens = self.document.tokens
         places = [place for place in range(mention.start, mention.end) if _is_word(tokens[place])]
         blank = " " if places and self.blanks[places[0]] else ""
         said = "".join(map(self._word, places)).removeprefix(blank)
         parents = [self._before(parent, number) for parent, _ in mention.explanations]
         above = " ".join(self._anchor(at) for at in sorted({at for at in parents if at is not None}))
-        hangs = f' data-parents="{above}"' if above else ""
+        attribute = f' data-parents="{above}"' if above else ""
         source, card = _text(mention.source), self._anchor(number, "c")
-        about = f'id="{self._anchor(number)}" data-kind="{mention_kind(mention)}" data-source="{source}"{hangs}'
+        about = f'id="{self._anchor(number)}" data-kind="{mention_kind(mention)}" data-source="{source}"{attribute}'
         box = f'<mark tabindex="0" aria-describedby="{card}">{said}</mark>'
         return f'{blank}<span class="m" {about}>{box}{self._card(number, mention)}</span>'
 
     # Cards
 
     def _card(self, number: int, mention: Mention) -> str:
-        """Who it is, how it was found, and why it is mentioned: parent by parent."""
+        """Card of a mention: its entity, its source, and its explanations by parent."""
         kind, before = mention_kind(mention), self._before(mention.id, number)
         source = f"{SOURCE_NAMES.get(mention.source, 'unknown source')} ({_text(mention.source)})"
         relations: dict[str, list[str]] = {}
@@ -228,7 +228,7 @@ class _View:
         )
 
     def _earlier(self, mention: Mention, at: int | None) -> str:
-        """Where that which a mention hangs on was mentioned last."""
+        """Link to mention `at`, the last one of a parent, with the distance in words."""
         if at is None:
             return '<span class="up">no earlier mention in this text</span>'
         earlier = self.document.mentions[at]
@@ -238,7 +238,7 @@ class _View:
         return f'<span class="up"><a href="#{self._anchor(at)}">↑ “<bdi>{said}</bdi>”</a>, {where}</span>'
 
     def _fact(self, parent: str, relation: str, id: str) -> str:
-        """A fact in words, its parent first; the arrow goes from the head to the tail, whichever of them that is."""
+        """A fact in words, parent first; the arrow points from head to tail."""
         name = f"<bdi>{self.label(parent)}</bdi>"
         if relation == REFLEXIVE:
             return f'<span class="fact">mentioned before{"" if parent == id else f" as {name}"}</span>'
@@ -248,14 +248,14 @@ class _View:
         return f'<span class="fact">{fact}{"" if self._holds(parent, relation, id) else " (not in this graph)"}</span>'
 
     def _holds(self, parent: str, relation: str, id: str) -> bool:
-        """Whether the graph has the fact; of what it does not know it says nothing."""
+        """False if the graph has both entities and the relation but not the fact."""
         if self.graph is None:
             return True
         head, edge, tail = self.graph.find(_fit(parent)), self.graph.find_relation(relation), self.graph.find(_fit(id))
         return head is None or edge is None or tail is None or self.graph.overlay.has_fact(head, edge, tail)
 
     def _before(self, id: str, number: int) -> int | None:
-        """The nearest mention of an entity before this one."""
+        """Index of the nearest mention of an entity before mention `number`, or None."""
         places = self.places.get(id, [])
         before = bisect_left(places, number)
         return places[before - 1] if before else None
@@ -266,7 +266,7 @@ class _View:
     # Names
 
     def _label(self, id: str) -> str:
-        """The name of an entity, ready for HTML; its id where there is none."""
+        """Escaped label of an entity, or its id if it has none."""
         id, name = _fit(id), ""
         number = None if self.graph is None else self.graph.find(id)
         try:
@@ -283,7 +283,7 @@ class _View:
         return _text(_cut(name, LONGEST_LABEL))
 
     def _id(self, id: str) -> str:
-        """An id in small letters, with a link where Wikidata knows it; not said twice where there is no name."""
+        """An id in small print, linked to Wikidata if it is an id of it; omitted where the label is the id."""
         shown = _text(_cut(id, LONGEST_LABEL))
         named = shown != self.label(id)
         if match := _ON_WIKIDATA.fullmatch(id):
@@ -292,7 +292,7 @@ class _View:
         return f' <span class="id">{shown}</span>' if named else ""
 
     def entities(self) -> str:
-        """The table of entities, the most mentioned first."""
+        """Table of entities, the most frequently mentioned first."""
         if not self.places:
             return ""
         rows = "".join(
@@ -313,7 +313,7 @@ def _stored_facts(mention: Mention) -> Iterator[tuple[str, str, str]]:
 
 
 def _filters(document: Document) -> str:
-    """The legend: a box to tick for every kind and source, with its count."""
+    """Legend with a checkbox and a count for every kind and source."""
     kinds = Counter(map(mention_kind, document.mentions))
     sources = Counter(mention.source for mention in document.mentions)
 
@@ -349,7 +349,7 @@ def _numbers(**numbers: int) -> str:
 
 
 def _digest(code: str) -> str:
-    """How a policy names the one style or script that may be on a page."""
+    """CSP source expression that admits exactly this style or script."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()}'"
 
 
@@ -372,10 +372,10 @@ def _cut(text: str, length: int) -> str:
 
 
 def _fit(text: str) -> str:
-    """Text that UTF-8 and HTML can hold: what they cannot is shown as a replacement character."""
+    """Replace characters that UTF-8 or HTML cannot hold by the replacement character."""
     return _UNFIT.sub("\ufffd", text)
 
 
 def _text(text: str) -> str:
-    """Text ready for HTML, also inside an attribute in double quotes."""
+    """Escape text for HTML, also inside an attribute in double quotes."""
     return escape(_fit(text))

@@ -1,9 +1,9 @@
-"""Whole collections of articles to one file of linked documents, by one process, many, or a Ray cluster.
+"""Annotate collections of articles into one file of linked documents, by one process, several, or a Ray cluster.
 
-Articles are taken in shards of `SHARD`, in the order of the sources. A shard's documents are written to a file of their
-own beside the result, `DOCS.parts/00042.jsonl`, which appears whole or not at all; a run that was killed goes on with
-the shards that are missing. At the end they are put together. Which process did which shard leaves no trace: the result
-is the same byte for byte. An article that cannot be annotated is named at the end, and the rest goes on.
+Articles are processed in shards of `SHARD`, in the order of the sources. Each shard is written atomically to its own
+file, `DOCS.parts/00042.jsonl`; a run that was killed resumes with the missing shards. At the end the shards are
+concatenated. The result is the same byte for byte for any number of workers. An article that cannot be annotated is
+skipped and listed in the report.
 """
 
 from __future__ import annotations
@@ -36,28 +36,28 @@ from kglm.text.articles import RawArticle, ReadingReport, article_files, raw_art
 from kglm.text.document import read_documents, to_line
 
 SHARD = 20
-"""Articles in a shard."""
+"""Articles per shard."""
 LOADS = ("spacy.lang.en",)
-"""What every worker needs."""
+"""Modules that every worker imports at start."""
 FORMAT = 1
 FAILURES_KEPT = 100
 
 
 class Recipe(NamedTuple):
-    """All that decides how an article is annotated: what a worker needs to begin."""
+    """All settings that decide how an article is annotated; sent to every worker."""
 
     kg: str
     config: AnnotateConfig
     anchors: str | None = None
     lists: bool = False
     graph: str = ""
-    """The hash of the graph, once a run has begun: all its workers must see the same."""
+    """Hash of the graph when the run began; every worker must see the same graph."""
     redirects: str | None = None
-    """The table of what the sources say about titles that lead to others, once it is made."""
+    """Path of the table of redirects collected from the sources, once it exists."""
 
 
 class Job(NamedTuple):
-    """One shard's articles, and how to annotate them."""
+    """The articles of one shard, and how to annotate them."""
 
     recipe: Recipe
     number: int
@@ -66,7 +66,7 @@ class Job(NamedTuple):
 
 @dataclass(frozen=True)
 class Shard:
-    """What came of a job."""
+    """Result of a job."""
 
     number: int
     lines: bytes
@@ -78,15 +78,16 @@ class Shard:
 
 @dataclass
 class AnnotateReport:
-    """What came of a run."""
+    """Result of a run."""
 
     documents: int = 0
     words: int = 0
     counts: Counter[str] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
-    """Articles that could not be read or annotated, and why; the first so many."""
+    """The first `FAILURES_KEPT` articles that could not be read or annotated, with the reasons."""
 
-    def take(self, shard: dict[str, Any]) -> None:
+    def add(self, shard: dict[str, Any]) -> None:
+        """Add the counts of a finished shard."""
         self.documents += shard["documents"]
         self.words += shard["words"]
         self.counts.update(shard["counts"])
@@ -94,11 +95,11 @@ class AnnotateReport:
 
 
 Runner = Callable[[Iterable[Job]], Iterator[Shard]]
-"""Does jobs, and hands over what came of them in their order."""
+"""Runs jobs and yields their results in the same order."""
 
 
 def annotate_shard(job: Job) -> Shard:
-    """Annotate one shard, in whatever process."""
+    """Annotate one shard; runs in any process."""
     annotator = _annotator(job.recipe)
     annotator.counts.clear()
     report = ReadingReport()
@@ -109,9 +110,9 @@ def annotate_shard(job: Job) -> Shard:
             continue
         try:
             document = annotator.annotate(article)
-        except ServiceError:  # nothing is wrong with the article: the run stops, and can be gone on with
+        except ServiceError:  # not the article's fault: stop the run, which can be resumed
             raise
-        except Exception as error:  # one article must not end a run of hours; it is named, with what went wrong
+        except Exception as error:  # one article must not end a run of hours: report it
             failures.append(f"{article.place or article.title}: {type(error).__name__}: {error}")
             report.skipped["failed"] += 1
             continue
@@ -121,15 +122,17 @@ def annotate_shard(job: Job) -> Shard:
     return Shard(job.number, b"".join(lines), words, len(lines), dict(counts), (*report.problems, *failures))
 
 
-def by_processes(jobs: Iterable[Job], workers: int, work: Callable[[Job], Shard] = annotate_shard) -> Iterator[Shard]:
-    """Do jobs on this machine."""
+def run_in_processes(
+    jobs: Iterable[Job], workers: int, work: Callable[[Job], Shard] = annotate_shard
+) -> Iterator[Shard]:
+    """Run jobs in processes of this machine."""
     return ordered_map(work, jobs, workers=workers, loads=LOADS, deadly=lambda job: _one_by_one(job, work))
 
 
 def _one_by_one(job: Job, work: Callable[[Job], Shard]) -> Shard:
-    """A shard that kills its workers: each article alone, and those that do it are left out and named."""
+    """Annotate a shard that killed its workers, article by article; skip and report those that kill again."""
     singles = [job._replace(articles=(article,)) for article in job.articles]
-    shards = list(ordered_map(work, singles, workers=2, loads=LOADS, deadly=_killer))
+    shards = list(ordered_map(work, singles, workers=2, loads=LOADS, deadly=_fatal_article))
     return Shard(
         job.number,
         b"".join(shard.lines for shard in shards),
@@ -140,8 +143,8 @@ def _one_by_one(job: Job, work: Callable[[Job], Shard]) -> Shard:
     )
 
 
-def _killer(job: Job) -> Shard:
-    """An article that no process survives: out of memory, or a fault in a library."""
+def _fatal_article(job: Job) -> Shard:
+    """Result for an article that kills its process: out of memory, or a fault in a library."""
     (article,) = job.articles
     failure = f"{article.place or article.title}: the process that annotated it was killed (out of memory?)"
     return Shard(job.number, b"", 0, 0, {"skipped: failed": 1}, (failure,))
@@ -149,14 +152,14 @@ def _killer(job: Job) -> Shard:
 
 @lru_cache(1)
 def _annotator(recipe: Recipe) -> Annotator:
-    """One for all shards that a process does."""
+    """The annotator of this process, shared by all its shards."""
     anchors, redirects = (None if path is None else Path(path) for path in (recipe.anchors, recipe.redirects))
     annotator = Annotator.open(recipe.kg, recipe.config, anchors=anchors, redirects=redirects)
     if recipe.graph and annotator.graph.hash != recipe.graph:
         raise KglmError(
             "was edited since this run began",
             place=recipe.kg,
-            remedy="undo the edit, or remove the .parts and begin anew",
+            remedy="undo the edit, or remove the .parts directory and start again",
         )
     return annotator
 
@@ -170,21 +173,21 @@ def annotate(
     prune: bool = False,
     runner: Runner | None = None,
 ) -> AnnotateReport:
-    """Annotate all articles of the sources into one file; a run that was stopped goes on where it was."""
+    """Annotate all articles of the sources into one file; resume a run that was stopped."""
     parts = to.with_name(to.name + ".parts")
     report, left_out = AnnotateReport(), ReadingReport()
     files = _files(sources, to, parts, left_out)
     if to.is_dir() or to.resolve() in {Path(recipe.kg).resolve(), *(file.resolve() for file in files)}:
         raise ConfigError(f"--to {to} is a folder, the graph or a source", remedy="give another file")
-    with KnowledgeGraph.open(recipe.kg) as graph:  # what is wrong with it is said before anything else
-        NameIndex.for_graph(graph)  # workers find it made
+    with KnowledgeGraph.open(recipe.kg) as graph:  # report problems of the graph first
+        NameIndex.for_graph(graph)  # build the cache before workers start
         recipe = recipe._replace(graph=graph.hash)
     digest = _digest(recipe, files)
-    run = runner or (lambda jobs: by_processes(jobs, workers))
+    run = runner or (lambda jobs: run_in_processes(jobs, workers))
     with writing(parts):
         parts.mkdir(parents=True, exist_ok=True)
     with exclusive(parts / "lock", f"annotates into {to}"):
-        done = _begun(parts, digest)
+        done = _finished_shards(parts, digest)
         recipe = _with_redirects(recipe, files, parts / "redirects.db")
         words, source = 0, _Source(files, left_out)
         with progress("annotating", None, "tokens") as advance:
@@ -194,7 +197,7 @@ def annotate(
                 words += shard.words
                 advance(shard.words, words / source.share if source.share else None)
         for number in sorted(done):
-            report.take(read_json(parts / f"{number:05d}.json"))
+            report.add(read_json(parts / f"{number:05d}.json"))
         report.counts.update({f"skipped: {why}": n for why, n in left_out.skipped.items()})
         report.failures += left_out.problems[: FAILURES_KEPT - len(report.failures)]
         if not report.documents and report.failures:
@@ -206,14 +209,14 @@ def annotate(
                     shutil.copyfileobj(part, stream)
         if prune:
             for name in [name for name in report.counts if name.startswith("source ")]:
-                del report.counts[name]  # counted anew
+                del report.counts[name]  # counted again by prune_file
             report.counts.update(prune_file(to, cutoff=recipe.config.story.cutoff))
         remove_directory(parts)
     return report
 
 
 def _with_redirects(recipe: Recipe, files: Sequence[Path], table: Path) -> Recipe:
-    """The recipe with what the sources say about titles that lead to others, if they say anything."""
+    """The recipe with the table of redirects of the sources, if they contain any."""
     if not table.exists():
         collect_redirects(files, table)
     with closing(Redirects(table)) as redirects:
@@ -221,7 +224,7 @@ def _with_redirects(recipe: Recipe, files: Sequence[Path], table: Path) -> Recip
 
 
 def _files(sources: Sequence[Path], to: Path, parts: Path, left_out: ReadingReport) -> list[Path]:
-    """All files of the sources, but for what an earlier start has written among them."""
+    """All files of the sources, without the output of an earlier run."""
     found = [file for source in sources for file in article_files(source, left_out)]
     named = {source.resolve() for source in sources}
     ours = {to.resolve()} - named
@@ -229,7 +232,7 @@ def _files(sources: Sequence[Path], to: Path, parts: Path, left_out: ReadingRepo
 
 
 def count_anchors(sources: Sequence[Path], kg: Path, to: Path, *, lists: bool = False) -> Anchors:
-    """Count whom the links of the sources mean by which name, and write it down."""
+    """Count link texts and their entities in the sources, and save the table."""
     anchors, left_out = Anchors(), ReadingReport()
     files = [file for source in sources for file in article_files(source)]
     with KnowledgeGraph.open(kg) as graph, _redirects(files) as redirects:
@@ -246,7 +249,7 @@ def count_anchors(sources: Sequence[Path], kg: Path, to: Path, *, lists: bool = 
 
 @contextmanager
 def _redirects(files: Sequence[Path]) -> Iterator[Redirects]:
-    """Those of the files, for a while."""
+    """Temporary table of the redirects of the files."""
     with TemporaryDirectory(prefix="kglm-") as folder:
         table = Path(folder) / "redirects.db"
         collect_redirects(files, table)
@@ -255,7 +258,7 @@ def _redirects(files: Sequence[Path]) -> Iterator[Redirects]:
 
 
 def write_pages(documents: Path, kg: Path, folder: Path) -> int:
-    """A page to look at for each document of a file, and one that lists them all."""
+    """Write an HTML page for each document of a file, and an index page; return the number of documents."""
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     entries = []
@@ -272,7 +275,7 @@ def write_pages(documents: Path, kg: Path, folder: Path) -> int:
 
 
 class _Source:
-    """The articles of files, and how much of them has been read."""
+    """Iterates over the articles of files and tracks how much has been read."""
 
     def __init__(self, files: Sequence[Path], left_out: ReadingReport) -> None:
         self._files = files
@@ -288,12 +291,12 @@ class _Source:
 
     @property
     def share(self) -> float:
-        """What has been read, of all bytes."""
+        """Share of all bytes read so far, 0 to 1."""
         return (self._before + self._left_out.consumed) / max(self._size, 1)
 
 
 def _jobs(source: Iterable[RawArticle], recipe: Recipe, done: set[int]) -> Iterator[Job]:
-    """The shards that are not done yet."""
+    """Jobs for the shards that are not done yet."""
     articles = iter(source)
     number = 0
     while batch := tuple(islice(articles, SHARD)):
@@ -310,8 +313,8 @@ def _write(parts: Path, shard: Shard) -> None:
     )
 
 
-def _begun(parts: Path, digest: str) -> set[int]:
-    """The shards that an earlier start has finished, if it was the same run; if it came to nothing, it is forgotten."""
+def _finished_shards(parts: Path, digest: str) -> set[int]:
+    """Shards finished by an earlier start of the same run; an earlier run without documents is discarded."""
     manifest = parts / "run.json"
     shards = {int(path.stem) for path in parts.glob("[0-9]*.json") if path.with_suffix(".jsonl").exists()}
     if exists(manifest):
@@ -322,7 +325,7 @@ def _begun(parts: Path, digest: str) -> set[int]:
             raise KglmError(
                 "was begun with other sources or settings",
                 place=parts,
-                remedy="give the same, or remove this directory to begin anew",
+                remedy="give the same ones, or remove this directory to start again",
             )
     for path in parts.glob("[0-9]*.json*"):
         path.unlink()
@@ -331,11 +334,11 @@ def _begun(parts: Path, digest: str) -> set[int]:
 
 
 def _digest(recipe: Recipe, files: Sequence[Path]) -> str:
-    """Tells runs apart: by settings, graph and sources."""
+    """Digest of settings, graph and sources, which identifies a run."""
     sources = []
     for file in files:
         with reading(file):
             sources.append((str(file), file.stat().st_size, file.stat().st_mtime_ns))
     anchors = None if recipe.anchors is None else Path(recipe.anchors).read_bytes()
-    told = repr((asdict(recipe.config), recipe.graph, anchors, recipe.lists, sources, SHARD))
-    return hashlib.blake2b(told.encode(), digest_size=8).hexdigest()
+    identity = repr((asdict(recipe.config), recipe.graph, anchors, recipe.lists, sources, SHARD))
+    return hashlib.blake2b(identity.encode(), digest_size=8).hexdigest()

@@ -1,9 +1,9 @@
-"""Relations that explain too much or too little, taken out of a finished corpus (an option, as in the paper).
+"""Remove uninformative relations from a finished corpus (optional, as in the paper).
 
-Out go relations that end in `point in time` (P585) or `diplomatic relation` (P530), relations whose parents lead to
-many entities on average, and relations that the whole corpus uses only a few times; then mentions of signs alone. A
-mention that loses its last explanation is new, unless only a match with the graph found it, or it is a date: then it
-goes, and no longer explains others.
+Removed are relations that end in `point in time` (P585) or `diplomatic relation` (P530), relations that lead from one
+parent to many entities on average, relations used only a few times in the corpus, and mentions without a letter or
+digit. A mention that loses its last explanation becomes new; if it is a literal or only a match with the graph, it is
+removed and no longer explains others.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from kglm.annotate.story import StoryConfig, word_places
+from kglm.annotate.story import StoryConfig, word_positions
 from kglm.kg.ids import NEW, REFLEXIVE
 from kglm.kg.literals.literal import is_literal
 from kglm.text.document import Document, Mention, read_documents, write_documents
@@ -23,16 +23,16 @@ ENDINGS = ("P585", "P530")
 
 @dataclass(frozen=True)
 class PruneConfig:
-    """What is too much and too little."""
+    """Thresholds for removing relations."""
 
     max_fan_out: float = 15.0
-    """Distinct entities that a relation leads to from one parent of a document, on average."""
+    """Relations with at least this mean number of distinct entities per parent and document are removed."""
     min_uses: int = 5
-    """Mentions of the corpus that a relation explains."""
+    """Relations that explain fewer mentions of the corpus are removed."""
 
 
 def prune_file(path: Path, config: PruneConfig | None = None, *, cutoff: int = StoryConfig.cutoff) -> Counter[str]:
-    """Prune a file of documents in place; the file is whole at any time. Returns how much went, and what is left."""
+    """Prune a file of documents in place, atomically; return counts of what was removed and of what is left."""
     counts: Counter[str] = Counter()
     unwanted = unwanted_relations(read_documents(path), config or PruneConfig())
     write_documents(path, pruned(read_documents(path), unwanted, counts, cutoff=cutoff))
@@ -41,7 +41,7 @@ def prune_file(path: Path, config: PruneConfig | None = None, *, cutoff: int = S
 
 
 def unwanted_relations(documents: Iterable[Document], config: PruneConfig) -> set[str]:
-    """The relations that go, counted over all documents."""
+    """Relations to remove, by counts over all documents."""
     uses: Counter[str] = Counter()
     parents: Counter[str] = Counter()
     tails: Counter[str] = Counter()
@@ -63,10 +63,10 @@ def unwanted_relations(documents: Iterable[Document], config: PruneConfig) -> se
 def pruned(
     documents: Iterable[Document], unwanted: set[str], counts: Counter[str], *, cutoff: int = StoryConfig.cutoff
 ) -> Iterator[Document]:
-    """The documents without these relations."""
+    """The documents without the unwanted relations."""
     for document in documents:
-        kept: list[Mention] = []
-        place = word_places(document.tokens)
+        mentions: list[Mention] = []
+        position = word_positions(document.tokens)
         ended: dict[str, int] = {}
         for mention in document.mentions:
             words = document.tokens[mention.start : mention.end]
@@ -77,25 +77,25 @@ def pruned(
                 (relation, parent)
                 for relation, parent in zip(mention.relations, mention.parents, strict=True)
                 if relation == NEW
-                or (relation not in unwanted and _is_near(ended.get(parent), place[mention.start], cutoff))
+                or (relation not in unwanted and _is_near(ended.get(parent), position[mention.start], cutoff))
             ]
             counts["pruned explanations"] += len(mention.relations) - len(pairs)
-            left = _with(mention, pairs)
+            left = _with_explanations(mention, pairs)
             counts["pruned mentions"] += left is None
             if left is not None:
                 counts[f"source {left.source}"] += 1
-                kept.append(left)
-                ended[left.id] = place[left.end]
-        yield Document(document.title, document.tokens, kept, document.annotated, document.extra)
+                mentions.append(left)
+                ended[left.id] = position[left.end]
+        yield Document(document.title, document.tokens, mentions, document.annotated, document.extra)
 
 
 def _is_near(end: int | None, start: int, cutoff: int) -> bool:
-    """Whether the last mention of a parent that is still there is near enough."""
+    """True if a parent has an earlier mention left, at most `cutoff` words away."""
     return end is not None and start - end <= cutoff
 
 
-def _with(mention: Mention, pairs: list[tuple[str, str]]) -> Mention | None:
-    """The mention with these explanations; without any it is new, or nothing."""
+def _with_explanations(mention: Mention, pairs: list[tuple[str, str]]) -> Mention | None:
+    """The mention with only these (relation, parent) pairs; without any, a new mention or None."""
     if not pairs:
         if mention.source == "KG" or is_literal(mention.id):
             return None

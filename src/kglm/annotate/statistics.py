@@ -1,4 +1,4 @@
-"""What is in a linked corpus: the paper's corpus table, and how often each quirk occurs."""
+"""Statistics of a linked corpus: the paper's corpus table, and counts of irregular annotations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kglm.text.repair import repair
 
 @dataclass(slots=True)
 class CorpusStatistics:
-    """Counts over documents. `paper_tokens` is the paper's "Tokens": words plus two a document."""
+    """Counts over documents. `paper_tokens` is the paper's "Tokens": words plus two per document."""
 
     documents: int = 0
     annotated_documents: int = 0
@@ -29,7 +29,7 @@ class CorpusStatistics:
     new: int = 0
     related: int = 0
     duplicate_parent: int = 0
-    """Related mentions that list one parent twice or more."""
+    """Related mentions that list a parent more than once."""
     adjacent_same_id: int = 0
     spans_with_end: int = 0
     longest_document: int = 0
@@ -38,7 +38,7 @@ class CorpusStatistics:
     kinds: dict[str, int] = field(default_factory=dict)
     """Mentions by kind of id: Q, P, T (date), V (quantity)."""
     repairs: dict[str, int] = field(default_factory=dict)
-    """What `repair` would mend."""
+    """Number of repairs that `repair` would make, by kind."""
 
 
 def corpus_statistics(documents: Iterable[Document]) -> CorpusStatistics:

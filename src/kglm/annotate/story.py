@@ -1,9 +1,9 @@
-"""The generative story of a text: which mentions follow from facts about earlier ones, and which are new.
+"""The generative story of a text: explain each mention by facts about earlier entities, or mark it as new.
 
-From left to right, at each mention of an entity e all facts (parent, relation, e) of the local graph explain it whose
-parent was mentioned not long ago; the same entity again is explained by itself. Where nothing does, it is new. Then the
-facts of e join the local graph, and what they lead to is found in the text from here on by its names, whoever did not
-mark it before. A name alone never makes an entity new, but for the article's subject.
+From left to right, a mention of entity e is explained by all facts (parent, relation, e) of the local graph whose
+parent was mentioned within `cutoff` words; a repeated entity is its own parent. A mention without an explanation is
+new. The facts of e then join the local graph, and later words that match a name in it become mentions too (source KG).
+Such a match never introduces a new entity, except the article's subject.
 
     distance = start of the child − end of the parent's last mention, `@@END@@` not counted,   at most `cutoff`
 """
@@ -20,30 +20,30 @@ from kglm.annotate.local_graph import LocalGraph, Matcher, literal_starts
 from kglm.errors import ConfigError
 from kglm.kg.ids import NEW
 from kglm.kg.literals.literal import is_literal
-from kglm.linking.spans import Found, settle
+from kglm.linking.spans import LinkedSpan, without_overlaps
 from kglm.text.document import END, Mention
 
 
 @dataclass(frozen=True)
 class StoryConfig:
-    """How facts are put to mentions."""
+    """Limits on the explanations of mentions."""
 
     cutoff: int = 30
-    """A parent is forgotten when its last mention is more words away."""
+    """Most words between a mention and its parent's last mention."""
     max_parents: int = 10
-    """So many explanations of a mention are kept, those with the nearest parents."""
+    """Most explanations of a mention; those with the nearest parents are kept."""
     match: bool = True
-    """Look for names, dates and quantities of the local graph."""
+    """Also mark unlinked names, dates and quantities of the local graph."""
 
     def __post_init__(self) -> None:
         if self.cutoff < 1 or self.max_parents < 1:
             raise ConfigError(
-                f"cutoff {self.cutoff}, at most {self.max_parents} parents", remedy="give at least 1 of each"
+                f"cutoff {self.cutoff}, max_parents {self.max_parents}", remedy="give at least 1 for both"
             )
 
 
 class Story:
-    """Tells the stories of texts, for one graph."""
+    """Explains the mentions of texts by the facts of one graph."""
 
     def __init__(self, matcher: Matcher, config: StoryConfig | None = None) -> None:
         self.matcher = matcher
@@ -53,66 +53,70 @@ class Story:
     def tell(
         self,
         tokens: Sequence[str],
-        found: Iterable[Found],
+        spans: Iterable[LinkedSpan],
         subject: int | None = None,
-        strangers: Mapping[int, str] = MappingProxyType({}),
+        outside_ids: Mapping[int, str] = MappingProxyType({}),
     ) -> list[Mention]:
-        """All mentions of a text with their explanations, given those that were found before; `strangers` have ids."""
-        return _Telling(self, tokens, settle(tokens, found), subject, strangers).mentions()
+        """All mentions of a text with their explanations, given the linked spans.
+
+        `subject`: entity of the article. `outside_ids`: ids of entities outside the graph, by their negative nodes.
+        """
+        return _MentionExplainer(self, tokens, without_overlaps(tokens, spans), subject, outside_ids).mentions()
 
 
-def word_places(tokens: Sequence[str]) -> list[int]:
-    """The place of each token, and of the end, ends of sentences not counted: what distances are measured in."""
+def word_positions(tokens: Sequence[str]) -> list[int]:
+    """Position of each token, and of the end of the text, with `@@END@@` not counted; the unit of distances."""
     return [0, *accumulate(token != END for token in tokens)]
 
 
-class _Telling:
-    """One text on its way from left to right."""
+class _MentionExplainer:
+    """Explains the mentions of one text from left to right."""
 
     def __init__(
         self,
         story: Story,
         tokens: Sequence[str],
-        found: list[Found],
+        spans: list[LinkedSpan],
         subject: int | None,
-        strangers: Mapping[int, str],
+        outside_ids: Mapping[int, str],
     ) -> None:
         self._tokens = tokens
-        self._strangers = strangers
-        self._found = found
+        self._outside_ids = outside_ids
+        self._spans = spans
         self._subject = subject
         self._config = story.config
         self._graph = story.graph
         self._matcher = story.matcher
         self._local: LocalGraph = story.matcher.local()
-        self._place = word_places(tokens)
+        self._position = word_positions(tokens)
         self._last: dict[int, int] = {}
-        """Where the last mention of each entity ends."""
+        """Position where the last mention of each entity ends."""
         self._latest = -1
+        """Position where the last mention of any entity ends."""
         self._order: dict[int, int] = {}
-        """When each entity was first mentioned."""
+        """Rank of each entity by first mention."""
         self._result: list[Mention] = []
 
     def mentions(self) -> list[Mention]:
-        """Walk through the text."""
+        """All mentions, in order."""
         names = self._matcher.spans(self._tokens) if self._config.match else {}
         literals = literal_starts(self._tokens) if self._config.match else []
-        places = sorted({*names, *literals})
+        starts = sorted({*names, *literals})
         may_be_literal = frozenset(literals)
         at = 0
-        for each in [*self._found, None]:
-            limit = len(self._tokens) if each is None else each.start
-            for start in places[bisect_left(places, at) : bisect_left(places, limit)]:
+        for span in [*self._spans, None]:
+            limit = len(self._tokens) if span is None else span.start
+            for start in starts[bisect_left(starts, at) : bisect_left(starts, limit)]:
                 if start >= at:
                     at = self._match(start, limit, names.get(start, ()), start in may_be_literal) or at
-            if each is not None:
-                self._add(each.start, each.end, each.node, each.source, self._explain(each.node, each.start))
-                at = each.end
+            if span is not None:
+                self._add(span.start, span.end, span.node, span.source, self._explain(span.node, span.start))
+                at = span.end
         return self._result
 
     def _match(self, start: int, limit: int, names: Sequence[tuple[int, int]], literal: bool) -> int | None:
-        """Take the longest match of words [start, limit) that begins at the first; where it ends, if there is one."""
-        near = self._latest >= 0 and self._place[start] - self._latest <= self._config.cutoff
+        """Add the longest match within words [start, limit) that begins at `start`; return its end, or None."""
+        near = self._latest >= 0 and self._position[start] - self._latest <= self._config.cutoff
         if not near and self._subject is None:
             return None
         literals: list[tuple[int, int]] = []
@@ -129,8 +133,8 @@ class _Telling:
         return None
 
     def _best(self, start: int, nodes: Sequence[tuple[int, bool]]) -> int | None:
-        """Of entities of one name, the one whose label it is, then the one that came into the local graph first; None
-        if none is in it now."""
+        """Choose among entities of one name: the article's subject, else one that has it as label, else the one whose
+        parent was mentioned first. None if no parent of any is near."""
         chosen, first = None, (True, len(self._order) + 1)
         for node, is_label in nodes:
             if node == self._subject:
@@ -141,34 +145,35 @@ class _Telling:
         return chosen
 
     def _near(self, node: int, start: int) -> list[tuple[int, int]]:
-        """The facts that lead to an entity from one that was mentioned within the cutoff."""
-        here, last, cutoff = self._place[start], self._last, self._config.cutoff
-        if node < 0:  # of a stranger nothing is known but that it was mentioned
+        """(relation, parent) of facts that lead to an entity from parents mentioned within the cutoff."""
+        here, last, cutoff = self._position[start], self._last, self._config.cutoff
+        if node < 0:  # outside the graph: only an earlier mention of itself explains it
             return [(0, node)] if node in last and here - last[node] <= cutoff else []
         hubs = [hub for hub in self._local.hubs if here - last[hub] <= cutoff]
         return [way for way in self._local.ways(node, hubs) if way[1] in last and here - last[way[1]] <= cutoff]
 
     def _explain(self, node: int, start: int) -> list[tuple[int, int]]:
-        """(relation, parent) of the facts that explain a mention, the nearest parents first, each once."""
+        """(relation, parent) of the facts that explain a mention, nearest parents first, without duplicates."""
         near = sorted(dict.fromkeys(self._near(node, start)), key=lambda way: -self._last[way[1]])
         return near[: self._config.max_parents]
 
     def _add(self, start: int, end: int, node: int, source: str, ways: list[tuple[int, int]]) -> None:
+        """Record a mention with its explanations, and add the entity's facts to the local graph."""
         id = self._id(node)
         literal = is_literal(id)
         if ways:
             relations = tuple(self._graph.relation_id(relation) for relation, _ in ways)
             parents = tuple(self._id(parent) for _, parent in ways)
             self._result.append(Mention(start, end, id, source, relations, parents))
-        elif literal:  # nobody leads to it: it would be new, and a date never is
+        elif literal:  # no fact leads to it, and a literal is never introduced as new
             return
         else:
             self._result.append(Mention(start, end, id, source, (NEW,), (id,)))
         if not literal:
-            self._last[node] = self._latest = self._place[end]
+            self._last[node] = self._latest = self._position[end]
             self._order.setdefault(node, len(self._order))
             if node >= 0:
                 self._local.expand(node)
 
     def _id(self, node: int) -> str:
-        return self._strangers[node] if node < 0 else self._graph.id(node)
+        return self._outside_ids[node] if node < 0 else self._graph.id(node)

@@ -11,7 +11,7 @@ from typing import Any
 
 from kglm.answer.next_word import Derivation, NextWords
 from kglm.kg.graph import KnowledgeGraph
-from kglm.linking.linker import Linked
+from kglm.linking.linker import LinkedName
 
 MAX_REASONS = 20
 """Reasons of a word that JSON lists by default; the rest is summed up."""
@@ -100,7 +100,7 @@ class LinkedMention:
         return asdict(self)
 
 
-def linked_mentions(graph: KnowledgeGraph, words: Sequence[str], linked: Iterable[Linked]) -> list[LinkedMention]:
+def linked_mentions(graph: KnowledgeGraph, words: Sequence[str], linked: Iterable[LinkedName]) -> list[LinkedMention]:
     """One entry for each candidate of each name, in the order of the text."""
     return [
         LinkedMention(start, end, " ".join(words[start:end]), graph.id(node), graph.label(node), p)
@@ -122,7 +122,7 @@ class Completion:
     graph: KnowledgeGraph = field(repr=False)
     distribution: NextWords = field(repr=False)
     """Probabilities of all words, by node number."""
-    linked: tuple[Linked, ...] = field(default=(), repr=False)
+    linked: tuple[LinkedName, ...] = field(default=(), repr=False)
     """The candidates of each name by node number."""
 
     @classmethod
@@ -130,7 +130,7 @@ class Completion:
         cls,
         graph: KnowledgeGraph,
         prompt: Sequence[str],
-        linked: Sequence[Linked],
+        linked: Sequence[LinkedName],
         distribution: NextWords,
         *,
         top: int,

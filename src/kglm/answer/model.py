@@ -26,7 +26,7 @@ from kglm.errors import ConfigError, DataError
 from kglm.kg.edits import FactEdit, NewEntity
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.resolve import parse_fact
-from kglm.linking.linker import Linked, Linker, gathered, readings
+from kglm.linking.linker import LinkedName, Linker, joint_links, marginal_links
 from kglm.linking.name_index import NameIndex
 from kglm.marginal.particle import ParticleConfig
 from kglm.model.kglm import Kglm
@@ -95,11 +95,11 @@ class FactAwareLM:
         words = [word for sentence in sentences for word in (*sentence, END)][:-1]
         return words[1:] if words[:1] == [START] else words
 
-    def link(self, prompt: str | Sequence[str], known: Sequence[Span] = ()) -> list[Linked]:
+    def link(self, prompt: str | Sequence[str], known: Sequence[Span] = ()) -> list[LinkedName]:
         """The names in a text, with whom they may be of."""
         return self._linked(self.words(prompt), known)
 
-    def _linked(self, words: Sequence[str], known: Sequence[Span]) -> list[Linked]:
+    def _linked(self, words: Sequence[str], known: Sequence[Span]) -> list[LinkedName]:
         """Names by their capitals; where none has them, names of several words in any case: "barack obama"."""
         if found := self.linker.link(words, known):
             return found
@@ -130,7 +130,7 @@ class FactAwareLM:
         *,
         links: Links = "average",
         seed: int = 0,
-    ) -> tuple[Reading, list[Linked]]:
+    ) -> tuple[Reading, list[LinkedName]]:
         """Read a prompt, and say who is mentioned in it; the seed is of what is sampled."""
         if links not in get_args(Links):
             raise ConfigError(f"links {links!r}", remedy=f"use one of {', '.join(get_args(Links))}")
@@ -144,14 +144,14 @@ class FactAwareLM:
             names = self.linker.names
             return read_sampled(self.run, self.model, words, names, ParticleConfig(PARTICLES), seed)
         annotations: list[tuple[float, Annotation]] = [(1.0, known)]
-        linked = self._linked(words, known) if links != "none" else [Linked.certain(*span) for span in known]
+        linked = self._linked(words, known) if links != "none" else [LinkedName.certain(*span) for span in known]
         if links != "none":
-            ways = readings(linked, most=1 if links == "best" else 8)
+            ways = joint_links(linked, most=1 if links == "best" else 8)
             annotations = [(p, [Span(*span) for span in spans]) for p, spans in ways]
             last = max((each.end for each in linked), default=0)
             annotations = with_running(self.run, self.model, words, annotations)
             begun = ((p, [span for span in spans if span.start >= last]) for p, spans in annotations)
-            linked = [*linked, *gathered(begun)]
+            linked = [*linked, *marginal_links(begun)]
         return read(self.run, self.model, words, annotations), linked
 
     # Answers

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from kglm.answer.reading import Reading, Span, encode, read
-from kglm.linking.linker import Linked, gathered
+from kglm.linking.linker import LinkedName, marginal_links
 from kglm.linking.name_index import NameIndex
 from kglm.marginal.candidates import named_scene
 from kglm.marginal.particle import ParticleConfig, particle_filter
@@ -23,7 +23,7 @@ from kglm.text.document import START, Document
 
 def read_sampled(
     parts: Parts, model: Kglm, words: Sequence[str], names: NameIndex, config: ParticleConfig, seed: int = 0
-) -> tuple[Reading, list[Linked]]:
+) -> tuple[Reading, list[LinkedName]]:
     """Read words (without `@@START@@`), and say who was mentioned where in how large a share of the posterior."""
     if not words:
         return read(parts, model, words), []
@@ -38,7 +38,7 @@ def read_sampled(
     weight_K = np.array([share_K[group].sum() for group in groups.values()])
     h_D, state = encode(model, parts.vocabulary.encode(surface))
     reading = Reading(parts, model, surface, state, h_D, histories, weight_K / weight_K.sum())
-    return reading, gathered(zip(share_K.tolist(), map(_spans, found.paths()), strict=True))
+    return reading, marginal_links(zip(share_K.tolist(), map(_spans, found.paths()), strict=True))
 
 
 def _spans(steps: Iterable[tuple[int, int]]) -> list[Span]:

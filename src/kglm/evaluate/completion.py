@@ -21,7 +21,7 @@ from kglm.answer.reading import Annotation, Span, read
 from kglm.errors import ConfigError
 from kglm.evaluate.prompts import SCORERS, Prompt, answer
 from kglm.kg.graph import KnowledgeGraph
-from kglm.linking.linker import readings
+from kglm.linking.linker import joint_links
 from kglm.model.annotation import Type
 from kglm.model.awd_lstm import AwdLstm
 from kglm.model.table import MODELS, Mode
@@ -150,7 +150,7 @@ def _annotations(live: FactAwareLM, prompt: Prompt, mode: Mode) -> list[tuple[fl
     """Who is mentioned in the prompt."""
     if mode == "linked":
         linked = live.linker.link(prompt.words)
-        return [(p, [Span(*span) for span in spans]) for p, spans in readings(linked)]
+        return [(p, [Span(*span) for span in spans]) for p, spans in joint_links(linked)]
     ids = [prompt.id] if mode == "oracle" else list(prompt.shortlist)
     nodes = [node for id in ids if (node := live.graph.find(id)) is not None]
     if not nodes:

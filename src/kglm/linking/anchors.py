@@ -1,4 +1,4 @@
-"""How often people mean whom by a name: counts of links in articles, by their texts."""
+"""Anchor counts: how often links with a given text lead to each entity."""
 
 from __future__ import annotations
 
@@ -16,49 +16,51 @@ from kglm.linking.name_index import hash_name
 
 FORMAT = 1
 UNSEEN = 0.5
-"""Links that each entity is given to begin with."""
+"""Pseudo-count that smooths each entity's share."""
 MIN_LINKS, MIN_SHARE = 2, 0.02
-"""Links, and share of a name's links, that make the name one of the entity's."""
+"""Least number of links, and least share of the anchor text's links, that make the text an alias of the entity."""
 
 
 class _Table(msgspec.Struct):
+    """The JSON file: anchor text -> entity id -> number of links."""
+
     format: int
     links: dict[str, dict[str, int]]
 
 
 class Anchors:
-    """Counts of (name, entity). What was never linked says nothing."""
+    """Link counts by (anchor text, entity); anchor texts are stored by their hash H."""
 
     def __init__(self) -> None:
-        self._of: dict[int, Counter[int]] = {}
+        self._counts: dict[int, Counter[int]] = {}
         self._text: dict[int, str] = {}
 
     def __len__(self) -> int:
-        return len(self._of)
+        return len(self._counts)
 
     def add(self, words: Sequence[str], node: int) -> None:
-        """A link with this text led to the entity."""
+        """Count one link with this text to the entity."""
         name = hash_name(words)
-        self._of.setdefault(name, Counter())[node] += 1
+        self._counts.setdefault(name, Counter())[node] += 1
         self._text.setdefault(name, " ".join(words))
 
     def names(self) -> Iterator[tuple[list[str], int]]:
-        """What people call whom in links, but for what was a slip: (words, node)."""
-        for name, counts in self._of.items():
+        """Anchor texts and the entities they link to, rare mistakes removed: (words, node)."""
+        for name, counts in self._counts.items():
             for node, times in counts.items():
                 if times >= MIN_LINKS and times >= MIN_SHARE * counts.total():
                     yield self._text[name].split(" "), node
 
     def log_share(self, name: int, node: int) -> float:
-        """log of the share of a name's links (given as H) that lead to the entity; 0 for a name without links."""
-        counts = self._of.get(name)
+        """Log of the smoothed share of links with text hash `name` that lead to the entity; 0 if there are none."""
+        counts = self._counts.get(name)
         if not counts:
             return 0.0
         return math.log((counts[node] + UNSEEN) / (counts.total() + UNSEEN * (len(counts) + 1)))
 
     @classmethod
     def count(cls, texts: Iterable[tuple[Sequence[str], Sequence[tuple[int, int, int]]]]) -> Anchors:
-        """Of texts with their links (start, end, node)."""
+        """Count the links (start, end, node) of texts."""
         anchors = cls()
         for words, links in texts:
             for start, end, node in links:
@@ -66,30 +68,36 @@ class Anchors:
         return anchors
 
     def save(self, path: Path, graph: KnowledgeGraph) -> None:
-        """As JSON: {"format": 1, "links": {"Obama": {"Q76": 3}}}."""
+        """Write JSON: {"format": 1, "links": {"Obama": {"Q76": 3}}}."""
         links = {
             self._text[name]: {graph.id(node): times for node, times in sorted(counts.items())}
-            for name, counts in self._of.items()
+            for name, counts in self._counts.items()
         }
         write_json(path, {"format": FORMAT, "links": dict(sorted(links.items()))})
 
     @classmethod
     def load(cls, path: Path, graph: KnowledgeGraph) -> Anchors:
-        """From JSON; entities that the graph does not have are left out."""
+        """Read JSON; entities outside the graph are skipped."""
         try:
             with reading(path):
                 record = msgspec.json.decode(path.read_bytes(), type=_Table)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise DataError(
-                f"is no table of link texts ({error})", place=path, remedy="make one with: kglm annotate --anchors-to"
+                f"is no table of link texts ({error})",
+                place=path,
+                remedy="build one with: kglm annotate --anchors-to FILE",
             ) from error
         if record.format != FORMAT:
-            raise DataError(f"is of format {record.format}, not {FORMAT}", place=path, remedy="make it again")
+            raise DataError(
+                f"has format {record.format}; this version reads format {FORMAT}",
+                place=path,
+                remedy="rebuild it with: kglm annotate --anchors-to FILE",
+            )
         anchors = cls()
         for text, counts in record.links.items():
             words = text.split(" ")
-            known = {node: times for id, times in counts.items() if (node := graph.find(id)) is not None}
-            if known:
+            found = {node: times for id, times in counts.items() if (node := graph.find(id)) is not None}
+            if found:
                 name = hash_name(words)
-                anchors._of[name], anchors._text[name] = Counter(known), text
+                anchors._counts[name], anchors._text[name] = Counter(found), text
         return anchors

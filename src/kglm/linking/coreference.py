@@ -1,15 +1,15 @@
-"""Words that stand for an entity without its name: pronouns, "the game", and parts of a name.
+"""Rule-based coreference: resolve pronouns, "the game" and parts of names to entities mentioned before.
 
-From left to right, among the entities that were mentioned so far:
+Each expression selects candidates among the entities mentioned so far, from left to right:
 
-    he, his, she, her …     a human, of that gender if the graph knows it
-    it, its                 anything else
+    he, his, she, her …     a human, of that gender if the graph states it
+    it, its                 any entity that is not human
     they, their             a band, team, company …
-    the game, this band     one that is an instance of such a thing
-    Obama                   a human whose name ends (or begins) so
+    the game, this band     an instance of that class
+    Obama                   a human whose name begins or ends with that word
 
-Of several that fit, the one counts that is near, stands early in its sentence, is the article's subject, is spoken of
-often. Facts of the graph decide who fits, so there is nothing to train or to download.
+The candidate with the highest score wins: recent, first in its sentence, the article's subject, often mentioned. The
+graph supplies gender and class, so there is no model to train or download.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Protocol
 
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.literals.literal import is_literal
-from kglm.linking.spans import Found, taken_places
+from kglm.linking.spans import LinkedSpan, covered_positions
 from kglm.linking.traits import MAX_WORDS, TraitReader, Traits
 from kglm.text.document import END, START
 from kglm.text.function_words import is_content
@@ -37,33 +37,35 @@ _BE = frozenset(["is", "was", "seems", "seemed", "appears", "appeared", "became"
 
 
 class Resolver(Protocol):
-    """Finds further mentions of entities that a text names."""
+    """Finds coreferent mentions of entities that are linked elsewhere in a text."""
 
-    def resolve(self, tokens: Sequence[str], found: Sequence[Found], subject: int | None = None) -> list[Found]:
-        """Mentions beside those found, which come in order and do not overlap."""
+    def resolve(
+        self, tokens: Sequence[str], given: Sequence[LinkedSpan], subject: int | None = None
+    ) -> list[LinkedSpan]:
+        """Mentions outside the given spans, which are sorted and do not overlap; `subject`: the article's entity."""
 
 
 @dataclass(frozen=True)
 class CoreferenceConfig:
-    """How an antecedent is chosen."""
+    """Limits and score weights for choosing an antecedent."""
 
     sentences: int = 2
-    """An antecedent's last mention is at most so many sentences ago; the article's subject may be twice as far."""
+    """Most sentences back to an antecedent's last mention; twice as many for the article's subject."""
     distance: float = -0.9
-    """For each sentence in between."""
+    """Score per sentence since its last mention."""
     words: float = -0.02
-    """For each word in between."""
+    """Score per word since its last mention."""
     early: float = 1.0
-    """It was the first to be mentioned in its sentence."""
+    """Score if it was the first entity of its sentence."""
     subject: float = 0.8
-    """It is the article's subject."""
+    """Score if it is the article's subject."""
     often: float = 0.3
-    """For the logarithm of how often it was mentioned."""
+    """Score per log of its number of mentions."""
 
 
 @dataclass
-class _Known:
-    """An entity that was mentioned."""
+class _Antecedent:
+    """An entity mentioned so far, and where its last mention was."""
 
     node: int
     traits: Traits
@@ -83,14 +85,15 @@ class GraphResolver:
         self._traits = traits or TraitReader(graph)
         self._config = config or CoreferenceConfig()
 
-    def resolve(self, tokens: Sequence[str], found: Sequence[Found], subject: int | None = None) -> list[Found]:
-        """Mentions beside those found."""
-        reader = _Reader(self._graph, self._traits, self._config, tokens, found, subject)
-        return reader.read(found)
+    def resolve(
+        self, tokens: Sequence[str], given: Sequence[LinkedSpan], subject: int | None = None
+    ) -> list[LinkedSpan]:
+        """Mentions outside the given spans."""
+        return _TextResolver(self._graph, self._traits, self._config, tokens, given, subject).resolve()
 
 
-class _Reader:
-    """One text on its way from left to right."""
+class _TextResolver:
+    """Resolves one text from left to right."""
 
     def __init__(
         self,
@@ -98,118 +101,120 @@ class _Reader:
         traits: TraitReader,
         config: CoreferenceConfig,
         tokens: Sequence[str],
-        found: Sequence[Found],
+        given: Sequence[LinkedSpan],
         subject: int | None,
     ) -> None:
         self._graph, self._traits, self._config = graph, traits, config
         self._tokens = tokens
         self._subject = subject
-        self._taken = taken_places(found)
-        self._known: dict[int, _Known] = {}
-        self._recent: dict[int, _Known] = {}
-        """Of them, those whose last mention is not too long ago."""
-        self._named: dict[str, dict[int, _Known]] = {}
-        """Humans by parts of their names."""
+        self._given = {span.start: span for span in given}
+        self._covered = covered_positions(given)
+        self._antecedents: dict[int, _Antecedent] = {}
+        self._recent: dict[int, _Antecedent] = {}
+        """Antecedents whose last mention is recent enough for a pronoun."""
+        self._by_name_part: dict[str, dict[int, _Antecedent]] = {}
+        """Humans by the first and last words of their names."""
         self._sentence = 0
 
-    def read(self, found: Sequence[Found]) -> list[Found]:
-        """Walk through the text."""
-        result: list[Found] = []
-        starts = {each.start: each for each in found}
+    def resolve(self) -> list[LinkedSpan]:
+        """Coreferent mentions of the whole text."""
+        result: list[LinkedSpan] = []
         first, at = True, 0
         while at < len(self._tokens):
             if self._tokens[at] in (START, END):
                 self._next_sentence()
                 first, at = True, at + 1
                 continue
-            each = starts.get(at)
-            if each is None:
-                each = self._at(at)
-                if each is None:
+            span = self._given.get(at)
+            if span is None:
+                span = self._mention_at(at)
+                if span is None:
                     at += 1
                     continue
-                result.append(each)
-            if each.node >= 0 and not is_literal(self._graph.id(each.node)):  # nobody calls a date "it"
-                self._note(each, first)
+                result.append(span)
+            if span.node >= 0 and not is_literal(self._graph.id(span.node)):  # pronouns do not refer to dates
+                self._add_mention(span, first)
                 first = False
-            at = each.end
+            at = span.end
         return result
 
     def _next_sentence(self) -> None:
         self._sentence += 1
         oldest = self._sentence - 2 * self._config.sentences
-        self._recent = {node: who for node, who in self._recent.items() if who.sentence >= oldest}
+        self._recent = {node: entity for node, entity in self._recent.items() if entity.sentence >= oldest}
 
-    def _note(self, each: Found, first: bool) -> None:
-        who = self._known.get(each.node)
-        if who is None:
-            who = self._known[each.node] = _Known(each.node, self._traits.of(each.node))
-            for name in self._graph.names(each.node)[:6] if who.traits.human else ():
-                self._name(who, name.split())
-        if who.traits.human:
-            self._name(who, self._tokens[each.start : each.end])
-        who.early = first or (who.early and who.sentence == self._sentence)
-        who.times, who.sentence, who.end = who.times + 1, self._sentence, each.end
-        self._recent[each.node] = who
+    def _add_mention(self, span: LinkedSpan, first: bool) -> None:
+        """Record a mention; `first` if it is the first of its sentence."""
+        entity = self._antecedents.get(span.node)
+        if entity is None:
+            entity = self._antecedents[span.node] = _Antecedent(span.node, self._traits.of(span.node))
+            for name in self._graph.names(span.node)[:6] if entity.traits.human else ():
+                self._add_name(entity, name.split())
+        if entity.traits.human:
+            self._add_name(entity, self._tokens[span.start : span.end])
+        entity.early = first or (entity.early and entity.sentence == self._sentence)
+        entity.times, entity.sentence, entity.end = entity.times + 1, self._sentence, span.end
+        self._recent[span.node] = entity
 
-    def _name(self, who: _Known, name: Sequence[str]) -> None:
-        for part in _parts(name):
-            self._named.setdefault(part, {})[who.node] = who
+    def _add_name(self, entity: _Antecedent, name: Sequence[str]) -> None:
+        for part in _short_names(name):
+            self._by_name_part.setdefault(part, {})[entity.node] = entity
 
-    def _at(self, at: int) -> Found | None:
-        """Who is meant by what begins at a word, if it stands for someone."""
+    def _mention_at(self, at: int) -> LinkedSpan | None:
+        """The coreferent mention that begins at a word, if there is one."""
         word = self._tokens[at]
         small = word.casefold()
         if small in PRONOUNS and word in (small, small.capitalize()):
             if small in NEUTER and _is_expletive(self._tokens, at):
                 return None
-            return self._best([who for who in self._recent.values() if _agrees(small, who.traits)], at, at + 1)
+            return self._best([entity for entity in self._recent.values() if _agrees(small, entity.traits)], at, at + 1)
         if small in DETERMINERS:
             return self._nominal(at)
-        if word in self._named and len(word) > 2 and at not in self._taken and _stands_alone(self._tokens, at):
-            return self._best(list(self._named[word].values()), at, at + 1, far=True)
+        if word in self._by_name_part and len(word) > 2 and at not in self._covered and _stands_alone(self._tokens, at):
+            return self._best(list(self._by_name_part[word].values()), at, at + 1, far=True)
         return None
 
-    def _nominal(self, at: int) -> Found | None:
-        """ "The video game", "this band": the longest that someone is called."""
+    def _nominal(self, at: int) -> LinkedSpan | None:
+        """Resolve "the video game", "this band": the longest match with the class of a recent entity."""
         tokens = self._tokens
         for end in range(min(at + 1 + MAX_WORDS, len(tokens)), at + 1, -1):
-            if END in tokens[at:end] or not self._taken.isdisjoint(range(at, end)):
+            if END in tokens[at:end] or not self._covered.isdisjoint(range(at, end)):
                 continue
             kind = " ".join(tokens[at + 1 : end])
-            fits = [who for who in self._recent.values() if kind in who.traits.kinds]
-            if fits:
-                return self._best(fits, at, end)
+            candidates = [entity for entity in self._recent.values() if kind in entity.traits.kinds]
+            if candidates:
+                return self._best(candidates, at, end)
         return None
 
-    def _best(self, fits: Sequence[_Known], start: int, end: int, *, far: bool = False) -> Found | None:
-        """Of those that fit, the one that is spoken of; `far` says that a name finds also whoever was long ago."""
+    def _best(self, candidates: Sequence[_Antecedent], start: int, end: int, *, far: bool = False) -> LinkedSpan | None:
+        """The candidate with the highest score; `far` lifts the limit on distance, which does not apply to names."""
         config = self._config
         chosen, highest = None, -math.inf
-        for who in fits:
-            away, is_subject = self._sentence - who.sentence, who.node == self._subject
+        for entity in candidates:
+            away, is_subject = self._sentence - entity.sentence, entity.node == self._subject
             if away > config.sentences * (2 if is_subject else 1) and not far:
                 continue
-            score = config.distance * away + config.words * (start - who.end) + config.early * who.early
-            score += config.subject * is_subject + config.often * math.log(who.times)
+            score = config.distance * away + config.words * (start - entity.end) + config.early * entity.early
+            score += config.subject * is_subject + config.often * math.log(entity.times)
             if score > highest:
-                chosen, highest = who, score
-        return None if chosen is None else Found(start, end, chosen.node, "COREF")
+                chosen, highest = entity, score
+        return None if chosen is None else LinkedSpan(start, end, chosen.node, "COREF")
 
 
-def _parts(name: Sequence[str]) -> set[str]:
-    """What a person of this name is called for short; "Angel of Death" is never called Angel."""
+def _short_names(name: Sequence[str]) -> set[str]:
+    """First and last word of a person's name; none if a word is not capitalized ("Angel of Death")."""
     return {name[0], name[-1]} if len(name) > 1 and all(word[:1].isupper() for word in name) else set()
 
 
 def _stands_alone(tokens: Sequence[str], at: int) -> bool:
-    """Whether a word with a capital is not part of a longer name."""
+    """True if a capitalized word is not part of a longer name."""
     before, after = tokens[at - 1] if at else START, tokens[at + 1] if at + 1 < len(tokens) else END
     beside = after[:1].isupper() or after in ("of", "&") or (before[:1].isupper() and is_content(before))
     return not beside and before not in ("&", "of", "the", "The")
 
 
 def _agrees(pronoun: str, traits: Traits) -> bool:
+    """True if a pronoun can refer to an entity with these traits."""
     if pronoun in MALE:
         return traits.human and traits.gender != "female"
     if pronoun in FEMALE:
@@ -220,6 +225,6 @@ def _agrees(pronoun: str, traits: Traits) -> bool:
 
 
 def _is_expletive(tokens: Sequence[str], at: int) -> bool:
-    """ "It is clear that", "it was not until": the word stands for nobody."""
+    """True if "it" refers to no entity, as in "it is clear that"."""
     after = [token.casefold() for token in tokens[at + 1 : at + 5]]
     return bool(after) and after[0] in _BE and bool(_EXPLETIVE & set(after[1:]))

@@ -1,8 +1,8 @@
-"""Which names of a text are meant as names, where no link says so: the linker knows whose a name is, if it is one.
+"""Mention detection: decide which words of a text are used as names where no link marks them.
 
-A text is full of words that are a name of something in the graph: "Hotel" in the name of a hotel, "7" for a television
-channel, "David" before an unknown surname. What is meant as a name here stands by itself, is no number and no month,
-and belongs to something that has a name of its own (its label begins with a capital) and is not itself a name.
+Many words of a text match a name in the graph without referring to it: "Hotel" in the name of a hotel, "7" for a
+television channel, "David" before an unknown surname. A detected name is not part of a longer name, is no number or
+month, and its entity has a proper name (a capitalized label) and is not itself a name, letter or number.
 """
 
 from __future__ import annotations
@@ -11,57 +11,57 @@ from collections.abc import Sequence
 
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.literals.dates import date_words
-from kglm.linking.linker import Linked, Linker
+from kglm.linking.linker import LinkedName, Linker
 from kglm.linking.ner import SpacyNames
-from kglm.linking.spans import Found, taken_places
+from kglm.linking.spans import LinkedSpan, covered_positions
 from kglm.linking.traits import TraitReader
 from kglm.text.document import END, START
 from kglm.text.function_words import is_content
 
 NAMES_ONLY = frozenset(["name", "given name", "family name", "surname", "disambiguation page", "letter", "number"])
-"""Kinds of things that are said and not meant."""
+"""Classes of entities that mentions rarely refer to."""
 
 
 class NameDetector:
-    """Finds names that are meant as such, and whose they are, for one graph."""
+    """Finds names without a link in a text and links them to the entities of one graph."""
 
     def __init__(self, linker: Linker, traits: TraitReader, *, min_p: float, names: SpacyNames | None = None) -> None:
-        """`names` says where names are, instead of capitals."""
+        """`min_p`: least probability of the best candidate. `names`: detect names with spaCy instead of capitals."""
         self._names = names
         self._linker = linker
         self._graph: KnowledgeGraph = linker.graph
         self._traits = traits
         self._min_p = min_p
 
-    def find(self, tokens: Sequence[str], found: Sequence[Found]) -> list[Found]:
-        """Names beside those found, where the linker is sure enough."""
-        linked = self._linker.link(tokens, [(each.start, each.end, each.node) for each in found])
-        given = {each.start for each in found}
-        known = taken_places(found)
-        meant = [
-            Found(each.start, each.end, each.node, "NEL")
+    def find(self, tokens: Sequence[str], given: Sequence[LinkedSpan]) -> list[LinkedSpan]:
+        """Names outside the given spans whose best candidate reaches `min_p`."""
+        linked = self._linker.link(tokens, [(each.start, each.end, each.node) for each in given])
+        given_starts = {each.start for each in given}
+        covered = covered_positions(given)
+        detected = [
+            LinkedSpan(each.start, each.end, each.node, "NEL")
             for each in linked
-            if each.start not in given and self._is_sure(each) and _reads_as_name(tokens, each.start, each.end)
+            if each.start not in given_starts and self._is_sure(each) and _reads_as_name(tokens, each.start, each.end)
         ]
         if self._names is not None:
             spans = self._names.spans(tokens)
-            return [each for each in meant if (each.start, each.end) in spans]
+            return [each for each in detected if (each.start, each.end) in spans]
         return [
             each
-            for each in meant
-            if _stands_alone(tokens, each.start, each.end, known, human=self._traits.of(each.node).human)
+            for each in detected
+            if _stands_alone(tokens, each.start, each.end, covered, human=self._traits.of(each.node).human)
         ]
 
-    def _is_sure(self, linked: Linked) -> bool:
-        return linked.candidates[0].p >= self._min_p and self._is_somebody(linked.node)
+    def _is_sure(self, linked: LinkedName) -> bool:
+        return linked.candidates[0].p >= self._min_p and self._has_proper_name(linked.node)
 
-    def _is_somebody(self, node: int) -> bool:
+    def _has_proper_name(self, node: int) -> bool:
         label = self._graph.names(node)[:1]
         return bool(label) and not label[0][:1].islower() and NAMES_ONLY.isdisjoint(self._traits.of(node).kinds)
 
 
 def _reads_as_name(tokens: Sequence[str], start: int, end: int) -> bool:
-    """Whether words say a name and no number or date; where a sentence begins, one short word does not."""
+    """True if the words look like a name: a capital, no number or date, no single short word that begins a sentence."""
     words = [word for word in tokens[start:end] if is_content(word)]
     if not any(char.isupper() for word in words for char in word):
         return False
@@ -72,30 +72,32 @@ def _reads_as_name(tokens: Sequence[str], start: int, end: int) -> bool:
 
 
 LONG_WORD = 4
-"""A sentence may begin with any short word; longer ones that are someone's name are more often that."""
+"""Characters. A capitalized first word of a sentence that is no longer than this is taken as a plain word."""
 
 
 def _is_number(word: str) -> bool:
     return any(char.isdigit() for char in word) or set(word) <= set("IVXLCDM")
 
 
-def _stands_alone(tokens: Sequence[str], start: int, end: int, known: set[int], *, human: bool) -> bool:
-    """Whether words with a capital are not part of a longer name, but for a neighbour that is known by itself, and for
-    a title before a person."""
+def _stands_alone(tokens: Sequence[str], start: int, end: int, covered: set[int], *, human: bool) -> bool:
+    """True if no word beside the span extends it to a longer name.
 
-    def joins(place: int, beyond: int) -> bool:
-        if not 0 <= place < len(tokens) or place in known:
+    Words of other mentions, and a title before a person, do not extend it.
+    """
+
+    def extends(position: int, beyond: int) -> bool:
+        if not 0 <= position < len(tokens) or position in covered:
             return False
-        word = tokens[place]
-        if word in _JOINTS:
+        word = tokens[position]
+        if word in _CONNECTORS:
             return 0 <= beyond < len(tokens) and tokens[beyond][:1].isupper()
-        return word[:1].isupper() and is_content(word) and tokens[place - 1] not in (START, END)
+        return word[:1].isupper() and is_content(word) and tokens[position - 1] not in (START, END)
 
     titled = human and start > 0 and tokens[start - 1].rstrip(".") in TITLES
-    return (titled or not joins(start - 1, start - 2)) and not joins(end, end + 1)
+    return (titled or not extends(start - 1, start - 2)) and not extends(end, end + 1)
 
 
-_JOINTS = frozenset(["-", "–", "/", "&"])
+_CONNECTORS = frozenset(["-", "–", "/", "&"])
 _TITLES = """
 President Vice-President Chancellor Minister Senator Governor Mayor Judge Justice Ambassador King Queen Prince Princess
 Emperor Empress Sultan Pope Saint St Sir Lady Lord Count Duke Baron Dr Mr Mrs Ms Miss Professor Prof General Admiral

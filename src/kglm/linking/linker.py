@@ -1,11 +1,12 @@
-"""Which entities a text names, with probabilities: names of the graph, and what speaks for one namesake or another.
+"""Entity linker: find the names in a text and give a probability to each candidate entity.
 
-A mention is the longest name that stands in the text, and begins with a capital letter or digit. Its candidates are all
-entities of that name. What speaks for one is a sum of features: how much the graph and the training texts say of it,
-whether it is the name itself or an alias, how often links say the name of it, whether a link of this text does, whether
-its relations and neighbours have words of the text, whether it has a fact with another mention's candidate. The weights
-are those of a conditional logit, so that the scores are probabilities (`benchmarks/linker.py` fits and measures them).
-What links call an entity is a name of it too.
+A mention is the longest name of the graph at its position; its first word has a capital letter or a digit. All entities
+of that name are candidates. A candidate's score is a weighted sum of features: its number of facts and of training
+mentions, whether the name is its label rather than an alias, how often links with this text lead to it, whether a link
+of the same text does, overlap of its relations and neighbours with the context, and facts shared with candidates of
+nearby mentions. A softmax over the candidates turns scores into probabilities (a conditional logit). The weights are
+set by hand; `benchmarks/linker.py` measures them on hidden links, beside weights that it fits. Frequent link texts of
+an entity count as its aliases.
 
 Legend: N candidates of one mention, F features.
 """
@@ -39,57 +40,58 @@ FEATURES = (
     "facts with others",
 )
 WEIGHTS = (0.3, 1.6, 1.0, 1.0, 4.0, 0.5, 0.6, 1.5)
-"""By feature: set by hand. Fitted on the 715 ambiguous links of one corpus they did worse on another."""
+"""One weight per feature, set by hand: weights fitted on 715 ambiguous links of one corpus were worse on another."""
 MAX_CANDIDATES = 30
 NEIGHBOURS = 60
-"""Tails of a candidate whose names are compared with the text."""
+"""Tails of a candidate whose names are compared with the context."""
 CONTEXT = 40
-"""Words to either side of a mention that are its context, and in which other mentions count."""
+"""Words on each side of a mention that form its context."""
 HUB = 4_000
-"""Of whoever has more facts it is not asked with whom."""
+"""Above this degree, facts shared with other candidates are not checked."""
 
 
 class Candidate(NamedTuple):
-    """An entity that a mention may be of."""
+    """An entity that a mention may refer to, with its probability."""
 
     node: int
     p: float
 
 
-class Linked(NamedTuple):
-    """Words [start, end) are a name; the candidates sum to 1, the most probable first."""
+class LinkedName(NamedTuple):
+    """A name in a text, words [start, end), and its candidates, the most probable first; they sum to 1."""
 
     start: int
     end: int
     candidates: tuple[Candidate, ...]
 
     @classmethod
-    def certain(cls, start: int, end: int, node: int) -> Linked:
-        """A mention of which it is known whose it is."""
+    def certain(cls, start: int, end: int, node: int) -> LinkedName:
+        """A name whose entity is given."""
         return cls(start, end, (Candidate(node, 1.0),))
 
     @property
     def node(self) -> int:
+        """The most probable entity."""
         return self.candidates[0].node
 
 
-class _About(NamedTuple):
-    """What there is to know of a candidate, whatever the text."""
+class _CandidateFacts(NamedTuple):
+    """Features of a candidate that do not depend on the text."""
 
     facts: float
     label: int | None
-    """H of its label."""
+    """Hash H of its label."""
     introductions: float
-    said: frozenset[str]
-    """Words of its relations."""
-    neighbours: frozenset[str]
-    """Words of the names of its tails."""
+    relation_words: frozenset[str]
+    """Words of the labels of its relations."""
+    neighbour_words: frozenset[str]
+    """Words of the labels of its tails."""
     tails: npt.NDArray[np.int32]
     """Sorted."""
 
 
 class Linker:
-    """Links the names of a text, for one graph."""
+    """Links names in texts to the entities of one graph."""
 
     def __init__(
         self,
@@ -107,30 +109,30 @@ class Linker:
         self._introductions = introductions or {}
         self._weight_F = np.array(weights)
         self._relation_words = lru_cache(None)(self._words_of_relation)
-        self._about = lru_cache(1 << 13)(self._read_about)
+        self._candidate_facts = lru_cache(1 << 13)(self._read_candidate_facts)
 
-    def link(self, words: Sequence[str], known: Sequence[tuple[int, int, int]] = ()) -> list[Linked]:
-        """All mentions, in order; what is `known`, (start, end, node), is kept and helps to decide the rest."""
-        spans = sorted([*((start, end, [node]) for start, end, node in known), *self.mentions(words, known)])
-        kept = {(start, end) for start, end, _ in known}
+    def link(self, words: Sequence[str], given: Sequence[tuple[int, int, int]] = ()) -> list[LinkedName]:
+        """Link all names, in order. Spans `given` as (start, end, node) stay and help to disambiguate the others."""
+        spans = sorted([*((start, end, [node]) for start, end, node in given), *self.mentions(words, given)])
+        given_spans = {(start, end) for start, end, _ in given}
         starts = [start for start, _, _ in spans]
-        own = self._own_names(words, known)
+        own = self._link_texts(words, given)
         found = []
-        for place, (start, end, nodes) in enumerate(spans):
-            if (start, end) in kept:
-                found.append(Linked.certain(start, end, nodes[0]))
+        for index, (start, end, nodes) in enumerate(spans):
+            if (start, end) in given_spans:
+                found.append(LinkedName.certain(start, end, nodes[0]))
                 continue
             around = range(bisect_left(starts, start - CONTEXT), bisect_right(starts, end + CONTEXT))
-            near = set[int]().union(*(spans[other][2] for other in around if other != place))
+            near = set[int]().union(*(spans[other][2] for other in around if other != index))
             p_N = self.probabilities(words, start, end, nodes, near, own)
             order = np.argsort(-p_N, kind="stable")
-            found.append(Linked(start, end, tuple(Candidate(nodes[n], float(p_N[n])) for n in order.tolist())))
+            found.append(LinkedName(start, end, tuple(Candidate(nodes[n], float(p_N[n])) for n in order.tolist())))
         return found
 
     @staticmethod
-    def _own_names(words: Sequence[str], known: Sequence[tuple[int, int, int]]) -> dict[int, int]:
-        """Whom the links of a text call by a name, given as H; the last one counts."""
-        return {hash_name(words[start:end]): node for start, end, node in known}
+    def _link_texts(words: Sequence[str], given: Sequence[tuple[int, int, int]]) -> dict[int, int]:
+        """Map the hash H of each given span's words to its entity; the last one wins."""
+        return {hash_name(words[start:end]): node for start, end, node in given}
 
     def probabilities(
         self,
@@ -141,32 +143,32 @@ class Linker:
         near: Collection[int] = (),
         own: Mapping[int, int] | None = None,
     ) -> Floats:
-        """How probable each of these entities is to be the one that words [start, end) name."""
+        """Probability of each candidate in `nodes` that words [start, end) refer to it."""
         score_N = self.features(words, start, end, nodes, set(near), own) @ self._weight_F
         p_N = np.exp(score_N - score_N.max())
         return np.asarray(p_N / p_N.sum())
 
     def mentions(
-        self, words: Sequence[str], known: Sequence[tuple[int, int, int]] = ()
+        self, words: Sequence[str], given: Sequence[tuple[int, int, int]] = ()
     ) -> list[tuple[int, int, list[int]]]:
-        """(start, end, candidates) of the names in a text: the longest first, none over another."""
-        taken = np.zeros(len(words), np.bool_)
-        for start, end, _ in known:
-            taken[start:end] = True
+        """(start, end, candidates) of the names outside the given spans; where names overlap, the longest wins."""
+        covered = np.zeros(len(words), np.bool_)
+        for start, end, _ in given:
+            covered[start:end] = True
         spans = [span for span in self.names.spans(words) if _is_name(words[span[0] : span[1]])]
         spans.sort(key=lambda span: (span[0] - span[1], span[0]))
         found = []
         for start, end, nodes in spans:
-            if not taken[start:end].any():
-                taken[start:end] = True
-                found.append((start, end, self._most_known(nodes)))
+            if not covered[start:end].any():
+                covered[start:end] = True
+                found.append((start, end, self._highest_degree(nodes)))
         return sorted(found)
 
     def candidates(self, name: Sequence[str]) -> list[int]:
-        """The entities of a name; if there are hundreds, those with the most facts."""
-        return self._most_known(self.names[name])
+        """Entities of a name; above `MAX_CANDIDATES`, those with the most facts."""
+        return self._highest_degree(self.names[name])
 
-    def _most_known(self, nodes: Sequence[int]) -> list[int]:
+    def _highest_degree(self, nodes: Sequence[int]) -> list[int]:
         if len(nodes) <= MAX_CANDIDATES:
             return list(nodes)
         degree = np.diff(self.graph.edges_of(np.array(nodes, np.int64)).offsets)
@@ -181,8 +183,8 @@ class Linker:
         near: set[int],
         own: Mapping[int, int] | None = None,
     ) -> Floats:
-        """What speaks for each candidate (N × F); `near` are the candidates of the other mentions, `own` whom the
-        links of this text call by which name."""
+        """Features of each candidate (N × F). `near`: candidates of nearby mentions; `own`: entities of the given
+        spans of this text, by hash H of their words."""
         name = hash_name(words[start:end])
         around = [*words[max(start - CONTEXT, 0) : start], *words[end : end + CONTEXT]]
         context = {word.casefold() for word in around if is_content(word)}
@@ -190,35 +192,35 @@ class Linker:
         near_M = np.fromiter(near, np.int32, len(near))
         rows = []
         for node in nodes:
-            about = self._about(node)
+            candidate = self._candidate_facts(node)
             rows.append(
                 (
-                    about.facts,
-                    about.label == name,
-                    about.introductions,
+                    candidate.facts,
+                    candidate.label == name,
+                    candidate.introductions,
                     self._anchors.log_share(name, node),
                     linked == node,
-                    np.log1p(len(about.said & context)),
-                    np.log1p(len(about.neighbours & context)),
-                    np.log1p(_common(near_M, about.tails)),
+                    np.log1p(len(candidate.relation_words & context)),
+                    np.log1p(len(candidate.neighbour_words & context)),
+                    np.log1p(_common(near_M, candidate.tails)),
                 )
             )
         return np.array(rows, np.float64).reshape(len(nodes), len(FEATURES))
 
-    def _read_about(self, node: int) -> _About:
+    def _read_candidate_facts(self, node: int) -> _CandidateFacts:
         relation, tail = self.graph.edges(node)
-        said = set[str]().union(*(self._relation_words(r) for r in np.unique(relation).tolist()))
-        return _About(
+        relation_words = set[str]().union(*(self._relation_words(r) for r in np.unique(relation).tolist()))
+        return _CandidateFacts(
             float(np.log1p(len(tail))),
             hash_label(self.graph, node),
             float(np.log1p(self._introductions.get(node, 0))),
-            frozenset(said),
+            frozenset(relation_words),
             self._neighbour_words(relation, tail),
             np.unique(tail[tail != node]) if len(tail) <= HUB else tail[:0],
         )
 
     def _words_of_relation(self, index: int) -> frozenset[str]:
-        """Words of the name of a relation that leads away from an entity; a reverse one says nothing of it."""
+        """Words of a relation's label; none for reverse relations, which describe the other entity."""
         if index & 1 or index == 0:
             return frozenset()
         label = self.graph.relation_label(index)
@@ -231,39 +233,42 @@ class Linker:
 
 
 def _common(near_M: npt.NDArray[np.int32], tails: npt.NDArray[np.int32]) -> int:
-    """How many of the first are among the second, which are sorted."""
+    """Number of elements of `near_M` in the sorted array `tails`."""
     if not len(tails) or not len(near_M):
         return 0
     return int((tails[np.minimum(np.searchsorted(tails, near_M), len(tails) - 1)] == near_M).sum())
 
 
 def _is_name(words: Sequence[str]) -> bool:
-    """Whether words that are a name are likely to be one here: its first word has a capital or digit ("iPod" too)."""
+    """True if the first word has a capital letter or digit ("iPod" too) and any word is a content word."""
     return any(char.isupper() or char.isdigit() for char in words[0]) and any(is_content(word) for word in words)
 
 
-def readings(
-    linked: Sequence[Linked], *, most: int = 8, each: int = 4
+def joint_links(
+    linked: Sequence[LinkedName], *, most: int = 8, each: int = 4
 ) -> list[tuple[float, list[tuple[int, int, int]]]]:
-    """The most probable ways to link a text as a whole, with their probabilities (which then sum to less than 1)."""
-    ways: list[tuple[float, list[tuple[int, int, int]]]] = [(1.0, [])]
+    """The `most` probable joint assignments of entities to all names, each as (probability, spans).
+
+    Only the first `each` candidates of a name are used, so the probabilities may sum to less than 1.
+    """
+    joint: list[tuple[float, list[tuple[int, int, int]]]] = [(1.0, [])]
     for start, end, candidates in linked:
-        longer = [(p * each_p, [*spans, (start, end, node)]) for p, spans in ways for node, each_p in candidates[:each]]
-        ways = sorted(longer, key=lambda way: -way[0])[:most]
-    return ways
+        grown = [(p * p_node, [*spans, (start, end, node)]) for p, spans in joint for node, p_node in candidates[:each]]
+        joint = sorted(grown, key=lambda pair: -pair[0])[:most]
+    return joint
 
 
-def gathered(ways: Iterable[tuple[float, Iterable[tuple[int, int, int]]]]) -> list[Linked]:
-    """The mentions (start, end, node) of several ways to link a text, each with the probability of the ways it is in.
+def marginal_links(joint: Iterable[tuple[float, Iterable[tuple[int, int, int]]]]) -> list[LinkedName]:
+    """Marginal probability of each (start, end, node) over weighted joint assignments of a text.
 
-    What is missing to 1 is the share of ways in which the words are another mention, or none.
+    The candidates of a span sum to less than 1 if some assignments do not contain the span.
     """
     mass: dict[tuple[int, int], dict[int, float]] = {}
-    for p, spans in ways:
+    for p, spans in joint:
         for start, end, node in spans:
             nodes = mass.setdefault((start, end), {})
             nodes[node] = nodes.get(node, 0.0) + p
     return [
-        Linked(*span, tuple(Candidate(node, p) for node, p in sorted(nodes.items(), key=lambda item: -item[1])))
+        LinkedName(*span, tuple(Candidate(node, p) for node, p in sorted(nodes.items(), key=lambda item: -item[1])))
         for span, nodes in sorted(mass.items())
     ]

@@ -1,4 +1,4 @@
-"""Links of an article to entities: by title and redirects, by id, or by a label that only one entity has."""
+"""Resolve the links of an article to entities: by title and redirects, by id, or by an unambiguous label."""
 
 from __future__ import annotations
 
@@ -8,30 +8,32 @@ from functools import lru_cache
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import is_item_id
 from kglm.linking.name_index import NameIndex
-from kglm.linking.spans import Found
+from kglm.linking.spans import LinkedSpan
 from kglm.text.article import Article
 from kglm.text.tokenizer import tokenizer
 from kglm.text.wiki.titles import RedirectTable, follow_redirects
 
 
 class LinkResolver:
-    """From link targets to nodes, for one graph."""
+    """Maps link targets to the nodes of one graph."""
 
     def __init__(self, graph: KnowledgeGraph, names: NameIndex, redirects: RedirectTable | None = None) -> None:
-        """`redirects` are those that the graph does not know."""
+        """`redirects`: redirects that are not in the graph file."""
         self._graph = graph
         self._names = names
         self._redirects: RedirectTable = {} if redirects is None else redirects
         self.entity = lru_cache(1 << 17)(self._find)
 
     def _find(self, target: str) -> int | None:
-        """The entity that a title, or the first one that it leads to, means."""
-        meant = map(self._meant, follow_redirects(target, self._redirects))
-        return next((node for node in meant if node is not None), None)
+        """Entity of a title, or of the first of its redirects that has one."""
+        nodes = map(self._find_title, follow_redirects(target, self._redirects))
+        return next((node for node in nodes if node is not None), None)
 
-    def _meant(self, target: str) -> int | None:
-        """The entity of a title; without one, whoever has it as an id, or alone has it as a label. An alias is not
-        enough: "Lightning" is no ice-hockey team."""
+    def _find_title(self, target: str) -> int | None:
+        """Entity with this title, else with this id, else the only one with this label.
+
+        Aliases are not used: "Lightning" is no ice-hockey team.
+        """
         id = self._graph.store.by_title(target)
         if id is not None:
             return self._graph.find(id)
@@ -40,19 +42,19 @@ class LinkResolver:
         title = target.replace("_", " ")
         labels = (title, title[:1].lower() + title[1:])
         namesakes = {node for label in labels for node in self._names[tokenizer().words(label)]}
-        called = [
+        labelled = [
             node
             for node in sorted(namesakes)
             if self._graph.names(node)[0] in labels and not self._graph.id(node).startswith("P")
         ]
-        return called[0] if len(called) == 1 else None
+        return labelled[0] if len(labelled) == 1 else None
 
-    def resolve(self, article: Article, counts: Counter[str]) -> list[Found]:
-        """The links that lead to an entity; how many do and do not is counted."""
-        found = []
+    def resolve(self, article: Article, counts: Counter[str]) -> list[LinkedSpan]:
+        """Links that lead to an entity; adds the numbers of links with and without one to `counts`."""
+        spans = []
         for link in article.links:
             node = self.entity(link.target)
-            counts["links" if node is not None else "links to nobody"] += 1
+            counts["links" if node is not None else "links to no entity"] += 1
             if node is not None:
-                found.append(Found(link.start, link.end, node, "WIKI"))
-        return found
+                spans.append(LinkedSpan(link.start, link.end, node, "WIKI"))
+        return spans

@@ -1,4 +1,4 @@
-"""Names by a spaCy pipeline instead of capitals: `--ner MODEL`, any that is installed and knows entities."""
+"""Name detection by an installed spaCy pipeline with named entity recognition (`--ner MODEL`)."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 from kglm.errors import ConfigError
 from kglm.text.document import END, START
 
-NO_NAMES = frozenset(["DATE", "TIME", "PERCENT", "MONEY", "QUANTITY", "ORDINAL", "CARDINAL"])
-"""Kinds that the story finds by facts, if they are any."""
+SKIPPED = frozenset(["DATE", "TIME", "PERCENT", "MONEY", "QUANTITY", "ORDINAL", "CARDINAL"])
+"""spaCy labels to skip: dates and quantities are matched with facts of the graph instead."""
 
 
 class SpacyNames:
-    """Where a spaCy pipeline sees names."""
+    """Detects names with a spaCy pipeline."""
 
     def __init__(self, model: str | Any) -> None:
-        """`model`: the name of an installed pipeline, a path, or a pipeline."""
+        """`model`: name or path of an installed pipeline, or a loaded pipeline."""
         import spacy
 
         try:
@@ -24,14 +24,20 @@ class SpacyNames:
         except OSError as error:
             raise ConfigError(f"no spaCy pipeline {model!r}", remedy=f"python -m spacy download {model}") from error
         if not {"ner", "entity_ruler", "span_ruler", "transformer"} & set(self._pipeline.pipe_names):
-            raise ConfigError(f"the spaCy pipeline {model!r} knows no entities", remedy="use one with the part ner")
+            raise ConfigError(
+                f"the spaCy pipeline {model!r} has no named entity recognition", remedy="use one with the component ner"
+            )
 
     def spans(self, tokens: Sequence[str]) -> set[tuple[int, int]]:
-        """The names of a text: [start, end) over its tokens."""
+        """Spans [start, end) of the names in a text."""
         from spacy.tokens import Doc
 
-        places = [place for place, token in enumerate(tokens) if token not in (START, END) and token.strip()]
-        words = [tokens[place] for place in places]
-        starts: list[int | bool | None] = [place > 0 and tokens[place - 1] in (START, END) for place in places]
+        positions = [position for position, token in enumerate(tokens) if token not in (START, END) and token.strip()]
+        words = [tokens[position] for position in positions]
+        starts: list[int | bool | None] = [
+            position > 0 and tokens[position - 1] in (START, END) for position in positions
+        ]
         document = self._pipeline(Doc(self._pipeline.vocab, words=words, sent_starts=starts))
-        return {(places[name.start], places[name.end - 1] + 1) for name in document.ents if name.label_ not in NO_NAMES}
+        return {
+            (positions[name.start], positions[name.end - 1] + 1) for name in document.ents if name.label_ not in SKIPPED
+        }

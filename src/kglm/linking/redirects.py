@@ -1,6 +1,6 @@
-"""Where the titles of a wiki lead, as its own dump says, in a file that all workers read.
+"""Redirects of a wiki, collected from its dump into an SQLite file that all workers read.
 
-A dump of the English Wikipedia has more than ten million of them: too many for the memory of each worker.
+The English Wikipedia has more than ten million redirects: too many for the memory of each worker.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from kglm.text.articles import ReadingReport, read_redirects
 
 
 class Redirects:
-    """Titles that lead to other titles, in normal form."""
+    """Read-only table from normalized titles to the titles they redirect to."""
 
     def __init__(self, path: Path) -> None:
         if not path.exists():
-            raise KglmError("is missing", place=path, remedy="the folder of --to must be found on every machine")
+            raise KglmError("is missing", place=path, remedy="put --to in a folder that every machine can read")
         self._connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
 
     def get(self, title: str) -> str | None:
-        """Where a title leads, if anywhere."""
+        """Target of a title's redirect, or None."""
         row = self._connection.execute("SELECT target FROM redirect WHERE source = ?", (title,)).fetchone()
         return None if row is None else str(row[0])
 
@@ -36,7 +36,7 @@ class Redirects:
 
 
 def collect_redirects(files: Iterable[Path], to: Path) -> None:
-    """Write down the redirects of all files. The file appears whole or not at all."""
+    """Collect the redirects of all files into the table `to`, which is written atomically."""
     draft = to.with_name(f".{to.name}")
     draft.unlink(missing_ok=True)
     with writing(to), progress("reading redirects", None, "redirects") as advance:
@@ -46,7 +46,7 @@ def collect_redirects(files: Iterable[Path], to: Path) -> None:
             connection.execute("BEGIN")
             connection.execute("CREATE TABLE redirect (source TEXT PRIMARY KEY, target TEXT) WITHOUT ROWID")
             for file in files:
-                for pair in read_redirects(file, report=ReadingReport()):  # what is wrong is said when they are read
+                for pair in read_redirects(file, report=ReadingReport()):  # articles report problems
                     connection.execute("INSERT OR IGNORE INTO redirect VALUES (?, ?)", pair)
                     advance()
             connection.execute("COMMIT")

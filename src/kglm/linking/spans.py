@@ -1,4 +1,4 @@
-"""Mentions as links, the linker and coreference find them, and how overlapping ones are reconciled."""
+"""Spans of a text that refer to entities, and how overlapping spans are reconciled."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from typing import NamedTuple
 from kglm.text.document import END, START
 
 STRENGTH = {"WIKI": 3, "NEL": 2, "COREF": 1, "KG": 0}
-"""Which source stands when several say the same."""
+"""Priority of each source; the highest wins where spans overlap."""
 _DETERMINERS = frozenset(["the", "a", "an", "this", "that", "these", "those"])
 
 
-class Found(NamedTuple):
-    """Words [start, end) name an entity, as a link, the linker or coreference says; a node below 0 is a stranger, whom
-    the graph does not have."""
+class LinkedSpan(NamedTuple):
+    """Words [start, end) that a link, the linker or coreference attributes to an entity.
+
+    A negative node is an entity outside the graph.
+    """
 
     start: int
     end: int
@@ -22,46 +24,45 @@ class Found(NamedTuple):
     source: str
 
 
-def settle(tokens: Sequence[str], found: Iterable[Found]) -> list[Found]:
-    """Mentions in order, none over another: the stronger source stands, then the longer, then the earlier.
+def without_overlaps(tokens: Sequence[str], spans: Iterable[LinkedSpan]) -> list[LinkedSpan]:
+    """Resolve overlaps and sort by position: the stronger source wins, then the longer span, then the earlier one.
 
-    A weaker one of the same entity that reaches further ("the" + a link) makes the mention longer; a mention never
-    holds the end of a sentence.
+    A weaker span of the same entity extends the winner ("the" + a link). No span contains the end of a sentence.
     """
-    kept: list[Found] = []
-    at: dict[int, int] = {}  # for each word that is taken, by whom
-    for each in sorted(found, key=lambda each: (-STRENGTH[each.source], each.start - each.end, each.start)):
-        start, end = max(each.start, 0), min(each.end, len(tokens))
+    accepted: list[LinkedSpan] = []
+    owner: dict[int, int] = {}  # position of a covered word -> index of its span in `accepted`
+    for span in sorted(spans, key=lambda span: (-STRENGTH[span.source], span.start - span.end, span.start)):
+        start, end = max(span.start, 0), min(span.end, len(tokens))
         while end > start and tokens[end - 1] == END:
             end -= 1
         if start >= end or START in tokens[start:end] or END in tokens[start:end]:
             continue
-        over = {at[place] for place in range(start, end) if place in at}
-        if not over:
-            at |= dict.fromkeys(range(start, end), len(kept))
-            kept.append(each._replace(start=start, end=end))
-        elif len(over) == 1 and kept[which := over.pop()].node == each.node:
-            other = kept[which]
-            kept[which] = other._replace(start=min(start, other.start), end=max(end, other.end))
-            at |= dict.fromkeys(range(start, end), which)
-    kept.sort()
-    joined: list[Found] = []
-    for each in kept:  # a determiner and a name, marked by different sources
+        overlapping = {owner[position] for position in range(start, end) if position in owner}
+        if not overlapping:
+            owner |= dict.fromkeys(range(start, end), len(accepted))
+            accepted.append(span._replace(start=start, end=end))
+        elif len(overlapping) == 1 and accepted[index := overlapping.pop()].node == span.node:
+            other = accepted[index]
+            accepted[index] = other._replace(start=min(start, other.start), end=max(end, other.end))
+            owner |= dict.fromkeys(range(start, end), index)
+    accepted.sort()
+    joined: list[LinkedSpan] = []
+    for span in accepted:  # join a determiner with the name after it, which another source has marked
         last = joined[-1] if joined else None
         if (
             last is not None
-            and last.node == each.node
-            and last.end == each.start
+            and last.node == span.node
+            and last.end == span.start
             and last.end - last.start == 1
             and tokens[last.start].casefold() in _DETERMINERS
         ):
-            strongest = max(last.source, each.source, key=STRENGTH.__getitem__)
-            joined[-1] = Found(last.start, each.end, each.node, strongest)
+            strongest = max(last.source, span.source, key=STRENGTH.__getitem__)
+            joined[-1] = LinkedSpan(last.start, span.end, span.node, strongest)
         else:
-            joined.append(each)
+            joined.append(span)
     return joined
 
 
-def taken_places(found: Iterable[Found]) -> set[int]:
-    """The words that are part of a mention."""
-    return {place for each in found for place in range(each.start, each.end)}
+def covered_positions(spans: Iterable[LinkedSpan]) -> set[int]:
+    """Positions of the words inside any span."""
+    return {position for span in spans for position in range(span.start, span.end)}

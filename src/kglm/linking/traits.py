@@ -1,7 +1,7 @@
-"""What the graph says of an entity that decides which words can stand for it: "she", "it", "the band".
+"""Traits of entities that decide which expressions can refer to them: "she", "it", "the band".
 
-Read from `instance of`, `occupation` and `sex or gender`, by Wikidata's ids, or by these names in a graph that has ids
-of its own.
+They are read from the relations `instance of`, `occupation` and `sex or gender`, found by Wikidata id or, in graphs
+with other ids, by these names.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ band duo trio group team club company organization organisation orchestra choir 
 family ensemble crew board council committee agency force forces union couple siblings brothers sisters
 """
 GROUPS = frozenset(_GROUPS.split())
-"""Kinds of which one says "they"."""
+"""Classes that "they" refers to."""
 MAX_KINDS = 12
+"""Classes, occupations or genders read per entity."""
 MAX_WORDS = 3
-"""Of a kind."""
+"""Most words of a class name in an expression like "the video game"."""
 _RELATIONS = {
     "instance of": INSTANCE_OF,
     "occupation": "P106",
@@ -32,17 +33,17 @@ _RELATIONS = {
 
 
 class Traits(NamedTuple):
-    """How an entity can be spoken of."""
+    """Traits that decide which expressions can refer to an entity."""
 
     human: bool
     gender: Gender | None
     group: bool
     kinds: frozenset[str]
-    """What it can be called: "game" and "video game" for a video game."""
+    """Class names it can be called by: "game" and "video game" for a video game."""
 
 
 class TraitReader:
-    """Traits of the entities of one graph."""
+    """Reads the traits of entities from one graph."""
 
     def __init__(self, graph: KnowledgeGraph) -> None:
         self._graph = graph
@@ -59,21 +60,21 @@ class TraitReader:
             return Traits(False, None, False, frozenset())
         classes = self._names(node, "instance of")
         genders = self._names(node, "sex or gender")
-        works = self._names(node, "occupation")
-        kinds = frozenset(ending for name in [*classes, *works] for ending in _endings(name))
-        human = bool(HUMANS & set(classes)) or bool(genders) or (bool(works) and not classes)
+        occupations = self._names(node, "occupation")
+        kinds = frozenset(ending for name in [*classes, *occupations] for ending in _endings(name))
+        human = bool(HUMANS & set(classes)) or bool(genders) or (bool(occupations) and not classes)
         gender = next((each for each in genders if each in ("male", "female")), None)
         return Traits(human, gender, not human and bool(GROUPS & kinds), kinds - HUMANS)  # type: ignore[arg-type]
 
 
 def _endings(name: str) -> list[str]:
-    """What is said for short: the last word, the last two and three."""
+    """Short forms of a class name: its last one, two and three words."""
     words = name.split()
     return [" ".join(words[-length:]) for length in range(1, min(len(words), MAX_WORDS) + 1)]
 
 
 def _find(graph: KnowledgeGraph, id: str, name: str) -> int | None:
-    """A relation by Wikidata's id, else by its name."""
+    """Find a relation by Wikidata id, else by name."""
     found = graph.find_relation(id)
     if found is not None:
         return found

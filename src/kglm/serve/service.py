@@ -15,7 +15,7 @@ from kglm.annotate.annotator import Annotator
 from kglm.answer.model import FactAwareLM
 from kglm.answer.next_word import NextWords, next_words
 from kglm.answer.reading import Span
-from kglm.linking.linker import Linked
+from kglm.linking.linker import LinkedName
 from kglm.serve import page, shapes
 from kglm.serve.explore import Library
 from kglm.serve.lookup import Lookup
@@ -40,7 +40,7 @@ EXAMPLES = (
 class Asked:
     """A prompt that is read, and what follows it."""
 
-    def __init__(self, live: FactAwareLM, words: list[str], linked: list[Linked], found: NextWords) -> None:
+    def __init__(self, live: FactAwareLM, words: list[str], linked: list[LinkedName], found: NextWords) -> None:
         self.live = live
         self.graph = live.graph
         self.words = words

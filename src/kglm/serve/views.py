@@ -11,7 +11,7 @@ from kglm.answer.next_word import Derivation, NextWords
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import REVERSE
 from kglm.kg.literals.literal import is_literal, render_literal
-from kglm.linking.linker import Linked
+from kglm.linking.linker import LinkedName
 from kglm.model.annotation import Type
 from kglm.serve import shapes
 from kglm.text.document import END, START, Document
@@ -46,7 +46,7 @@ def relation_of(graph: KnowledgeGraph, id: str) -> shapes.Relation:
     return shapes.Relation(id=id, label=id) if index is None else relation(graph, index)
 
 
-def mentions(graph: KnowledgeGraph, words: Sequence[str], linked: Sequence[Linked]) -> list[shapes.MentionTold]:
+def mentions(graph: KnowledgeGraph, words: Sequence[str], linked: Sequence[LinkedName]) -> list[shapes.MentionTold]:
     return [
         shapes.MentionTold(
             start=start,
@@ -82,7 +82,7 @@ def next_word(graph: KnowledgeGraph, found: NextWords, word: str, p: float, most
     )
 
 
-def local_graph(graph: KnowledgeGraph, linked: Sequence[Linked], found: NextWords) -> shapes.LocalGraph:
+def local_graph(graph: KnowledgeGraph, linked: Sequence[LinkedName], found: NextWords) -> shapes.LocalGraph:
     """The facts of whoever is mentioned, by how probable it is that the next word comes by them."""
     ways = found.ways
     related_P = np.flatnonzero(ways.type_P == Type.RELATED)

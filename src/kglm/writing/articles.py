@@ -25,7 +25,7 @@ from kglm.kg.literals.dates import DAY, Date
 from kglm.kg.literals.literal import is_date, is_literal
 from kglm.linking.links import LinkResolver
 from kglm.linking.name_index import NameIndex
-from kglm.linking.spans import Found
+from kglm.linking.spans import LinkedSpan
 from kglm.text.article import article_from
 from kglm.text.document import Document
 from kglm.text.marked import Passage
@@ -100,7 +100,7 @@ class Writer:
                 remedy="choose an entity of Writer.topics()",
             )
         marked = [(link, draft.marks[int(link.target)]) for link in article.links]
-        found = [Found(link.start, link.end, mark.node, mark.source) for link, mark in marked]
+        found = [LinkedSpan(link.start, link.end, mark.node, mark.source) for link, mark in marked]
         return Document(article.title, article.tokens, self._story.tell(article.tokens, found, node))
 
     def texts(self, nodes: Iterable[int], *, wordings: Split = "train", each: int = 1) -> Iterator[Document]:
