@@ -86,9 +86,7 @@ class Staging:
             connection.close()
 
     def _not_staging(self) -> KglmError:
-        return KglmError(
-            "is not an unfinished import", place=self.path, remedy="move it away: imports use this name"
-        )
+        return KglmError("is not an unfinished import", place=self.path, remedy="move it away: imports use this name")
 
     def discard(self) -> None:
         """Delete the staging file."""
