@@ -203,7 +203,7 @@ class TransE:
         saved = time.monotonic()
         with (
             progress("training vectors", total, "triples", done=self._triples(self.done)) as advance,
-            _interrupt_flag() as stop,
+            _interrupt() as stop,
         ):
             while self.done < self.rounds * config.epochs and self.seconds - started < seconds:
                 clock = time.perf_counter()
