@@ -173,7 +173,7 @@ def main() -> None:
         with KnowledgeGraph.open(options.kg or shared_graph(Path(folder))) as graph:
             data = graph_triples(graph)
         print(
-            f"{len(data.known):,} triples, {data.rows:,} entities, {data.relations:,} relations, dimension {CONFIG.dim}"
+            f"{len(data.triples):,} triples, {data.rows:,} entities, {data.relations:,} relations, dim {CONFIG.dim}"
         )
         report = {
             "speed": speed(kinds, data, options.turns, options.turn_seconds),

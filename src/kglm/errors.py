@@ -1,4 +1,4 @@
-"""Every error that is the input's fault and not ours.
+"""Errors caused by the input, not by the program.
 
 A message says where (`place`), what was found and what was expected (`what`), and what to do about it
 (`remedy`), on one line. The command line prints it and leaves with exit code 2; `--debug` shows the traceback.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 
 class KglmError(Exception):
-    """Something the user can mend.
+    """An error that the user can fix.
 
     >>> str(KglmError("span [3, 2) is empty", place="a.jsonl, line 7", remedy="give start < end"))
     'a.jsonl, line 7: span [3, 2) is empty; give start < end'
@@ -27,8 +27,8 @@ class KglmError(Exception):
 
 
 def misfit(error: Exception, whole: str | None = None) -> str:
-    """What msgspec found that does not fit a form, after its place in the record; with `whole`, a name for the record
-    itself, places are written as settings are."""
+    """msgspec's validation error as `PLACE: FINDING`. With `whole`, a name for the record itself, the place is written
+    like a setting (`a.b` instead of `$.a.b`)."""
     what, _, where = str(error).partition(" - at ")
     where = where.strip("`")
     where = where or "$" if whole is None else where.removeprefix("$.") or whole
@@ -36,7 +36,7 @@ def misfit(error: Exception, whole: str | None = None) -> str:
 
 
 class DataError(KglmError):
-    """A file or record does not hold what it should."""
+    """A file or record has missing or invalid content."""
 
 
 class ConfigError(KglmError):
@@ -44,19 +44,19 @@ class ConfigError(KglmError):
 
 
 class ServiceError(KglmError):
-    """Another program that is needed does not answer: what waits for it is not done, and can be done later."""
+    """A required external service does not respond; the work can be repeated later."""
 
 
 class LiteralError(KglmError):
-    """A date or quantity that cannot be understood."""
+    """A date or quantity that cannot be parsed."""
 
 
 class GraphError(KglmError):
-    """A question or an edit that the graph cannot take."""
+    """A query or edit that is invalid for the graph."""
 
 
 class UnknownIdError(GraphError):
-    """An entity or relation that the graph does not hold."""
+    """An entity or relation that is not in the graph."""
 
 
 class VersionError(KglmError):

@@ -1,4 +1,4 @@
-"""Reading and writing files so that nothing is lost and every failure has a place and a remedy.
+"""Read and write files; every failure becomes an error with place and remedy.
 
 Readers decompress by content, not by name (gzip, bzip2, Zstandard, plain). Writers go through a temporary
 name, are synced, then renamed: a reader sees the old file or the new one, never half of either.
@@ -34,7 +34,7 @@ LONGEST_LINE = 512 << 20
 
 @contextmanager
 def reading(path: AnyPath) -> Iterator[None]:
-    """Turn what can go wrong when `path` is read into errors with a place and a remedy."""
+    """Turn exceptions of reading `path` into errors with place and remedy."""
     try:
         yield
     except FileNotFoundError as error:
@@ -59,7 +59,7 @@ def reading(path: AnyPath) -> Iterator[None]:
 
 @contextmanager
 def writing(path: AnyPath) -> Iterator[None]:
-    """Turn what can go wrong when `path` is written into errors with a place and a remedy."""
+    """Turn exceptions of writing `path` into errors with place and remedy."""
     full = "free some space or write elsewhere, then run the command again"
     try:
         yield
@@ -88,9 +88,9 @@ def writing(path: AnyPath) -> Iterator[None]:
 
 
 def read_lines(path: AnyPath, consumed: Callable[[int], None] | None = None) -> Iterator[tuple[int, bytes]]:
-    """Number (from 1) and bytes of each line, without its line end; blank lines are passed over.
+    """Number (from 1) and bytes of each line, without its line end; empty lines are skipped.
 
-    `consumed` is told how far the file on disk has been read.
+    `consumed` is called with the number of bytes read so far from the file on disk.
     """
     with reading(path), open_binary(path) as stream:
         number = 0
@@ -141,7 +141,7 @@ def read_blocks(path: AnyPath, size: int, *, offset: int = 0, first_line: int = 
 
 
 def _skip(stream: io.BufferedReader, offset: int) -> None:
-    """Go forward to `offset`; compressed streams can only get there by unpacking."""
+    """Move to `offset`; a compressed stream must be unpacked up to there."""
     if not isinstance(stream.raw, Unpacker):
         stream.seek(offset)
         return
@@ -154,7 +154,7 @@ def _skip(stream: io.BufferedReader, offset: int) -> None:
 
 @contextmanager
 def atomic_file(path: AnyPath) -> Iterator[BinaryIO]:
-    """A file that appears under its name whole, or not at all. `.gz` names are compressed."""
+    """Write a file atomically: it appears complete or not at all. `.gz` names are compressed."""
     path = Path(path)
     with writing(path):
         if path.is_dir():
@@ -180,10 +180,10 @@ def atomic_file(path: AnyPath) -> Iterator[BinaryIO]:
 
 @contextmanager
 def atomic_directory(path: AnyPath) -> Iterator[Path]:
-    """A directory that appears under its name whole, or not at all.
+    """Write a directory atomically: it appears complete or not at all.
 
-    When another process has put it there in the meantime, theirs stays and ours is dropped: two that build
-    the same thing at once both end well.
+    If another process has created it meanwhile, that directory stays and the new one is dropped, so two processes may
+    build the same directory at once.
     """
     path = Path(path)
     with writing(path):
@@ -206,19 +206,19 @@ def atomic_directory(path: AnyPath) -> Iterator[Path]:
 
 
 def remove_directory(directory: Path) -> None:
-    """Take a directory away under its name at once: nobody can find half of it, or lose a new one to us."""
-    grave = directory.with_name(f".{directory.name}.{os.getpid()}.gone")
+    """Rename a directory, then delete it, so that no reader sees it half deleted."""
+    renamed = directory.with_name(f".{directory.name}.{os.getpid()}.gone")
     with suppress(OSError):
-        directory.rename(grave)
-        shutil.rmtree(grave, ignore_errors=True)
+        directory.rename(renamed)
+        shutil.rmtree(renamed, ignore_errors=True)
 
 
 @contextmanager
 def exclusive(path: AnyPath, what: str) -> Iterator[None]:
-    """Hold the lock file `path` while working; another process that wants it is told that `what` goes on."""
+    """Hold the lock file `path` during the block; a second process gets a KglmError with the text `what`."""
     try:
         import fcntl
-    except ImportError:  # not on this system; two at once are then the user's to avoid
+    except ImportError:  # not available on this system: no locking
         yield
         return
     path = Path(path)
@@ -235,7 +235,7 @@ def exclusive(path: AnyPath, what: str) -> Iterator[None]:
                 break
         except FileNotFoundError:
             pass
-        handle.close()  # the one before us has just removed it
+        handle.close()  # the previous holder has just removed it
     try:
         yield
     finally:
@@ -244,7 +244,7 @@ def exclusive(path: AnyPath, what: str) -> Iterator[None]:
 
 
 def exists(path: Path) -> bool:
-    """Whether it is there; a name that no file can have is not."""
+    """True if the path exists; False also for names that no file can have."""
     try:
         return path.exists()
     except (OSError, ValueError):
@@ -261,7 +261,7 @@ def sync_directory(path: Path) -> None:
 
 
 def digest_of(texts: Iterable[str]) -> str:
-    """Tells sequences of texts apart."""
+    """Hash of a sequence of texts."""
     result = hashlib.blake2b(digest_size=8)
     for text in texts:
         result.update(text.encode("utf-8", "surrogatepass") + b"\0")
@@ -283,7 +283,7 @@ def read_json(path: AnyPath) -> Any:
 
 
 def umask() -> int:
-    """What this process withholds from others in files that it makes."""
+    """Permission mask of this process for new files."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

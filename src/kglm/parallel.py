@@ -1,4 +1,4 @@
-"""The same work on several cores: results in input order, memory bounded, no orphans."""
+"""Parallel map over processes: results in input order, bounded memory, no orphaned workers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import TypeVar
 from kglm.errors import KglmError
 
 MAX_DEATHS = 2
-"""So often workers may be killed before anything more is finished; then each item is tried alone."""
+"""Worker deaths without a new result after which each item in flight is run in a separate process."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -71,7 +71,7 @@ def _alone(
     loads: Sequence[str],
     deadly: Callable[[Item], Result] | None,
 ) -> Result:
-    """The result of one item by a process of its own."""
+    """Result of one item, computed in a separate process."""
     try:
         (result,) = _pooled(function, iter(()), deque([item]), 1, loads)
     except BrokenProcessPool as error:
@@ -91,7 +91,7 @@ def _pooled(
     workers: int,
     loads: Sequence[str],
 ) -> Iterator[Result]:
-    """Results by one pool of processes, first of what is waiting. What leaves `waiting` was yielded."""
+    """Yield results from one pool, first those of `waiting`; an item leaves `waiting` when its result is yielded."""
     with ProcessPoolExecutor(
         workers, mp_context=_context([function.__module__, *loads]), initializer=_leave_with_parent
     ) as pool:
@@ -129,9 +129,9 @@ def _end(pool: ProcessPoolExecutor) -> None:
 
 
 def _context(loads: list[str]) -> BaseContext:
-    """Workers are forked from a process that has loaded the code and nothing else: they begin at once and share it.
+    """Fork workers from a server process that has only loaded the modules: they start fast and share that memory.
 
-    It is started with the first work of this process, and knows what that needs.
+    The server starts with the first map of this process and preloads its modules.
     """
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
@@ -141,9 +141,9 @@ def _context(loads: list[str]) -> BaseContext:
 
 
 def _leave_with_parent() -> None:
-    """A worker whose parent was killed would wait for work for ever.
+    """End a worker when its parent is killed: otherwise it would wait for work for ever.
 
-    What it inherits is no garbage either: to look through it would be to copy it.
+    Inherited objects are frozen, because garbage collection would copy their memory pages.
     """
     gc.freeze()
     parent = multiprocessing.parent_process()

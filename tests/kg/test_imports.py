@@ -189,7 +189,7 @@ class TestRefusals:
     def test_a_file_that_only_looks_like_a_staging_file(self, tmp_path: Path) -> None:
         facts = write_facts(tmp_path / "f.tsv", [("Q1", "P1", "Q2")])
         (tmp_path / "g.kg.partial").write_text("my notes")
-        with pytest.raises(KglmError, match="is no unfinished import; move it away"):
+        with pytest.raises(KglmError, match="is not an unfinished import; move it away"):
             import_graph([facts], tmp_path / "g.kg")
         assert (tmp_path / "g.kg.partial").read_text() == "my notes"
 

@@ -16,7 +16,7 @@ from kglm.kg.edits import FactEdit, NewEntity
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.importers.records import ImportOptions
 from kglm.kg.imports import FORMATS, import_graph
-from kglm.kg.journal import Change, Pending, last_edit
+from kglm.kg.journal import Change, HeadFacts, last_edit
 from kglm.kg.literals.literal import is_literal
 from kglm.kg.resolve import parse_fact, resolve_entity
 from kglm.kg.store import RANKS
@@ -128,7 +128,7 @@ def _described(graph: KnowledgeGraph, number: int) -> dict[str, Any]:
     description, title = graph.store.description(id)
     names = list(graph.aliases(number))
     # a qualifier that belongs to a statement is shown with it, not once more by itself
-    stored = Pending(graph.store, id)
+    stored = HeadFacts(graph.store, id)
     statements = [fact for fact in stored.facts if not stored.statements_of(fact)]
     # and of two spellings of one date, one
     statements = list({(fact.relation, canonical_id(fact.tail)): fact for fact in reversed(statements)}.values())[::-1]

@@ -1,5 +1,5 @@
-"""From the store to arrays: what `compiled` keeps on disk. One pass over each table; texts are packed as they come, so
-memory is that of the arrays themselves.
+"""Build the arrays of a graph from its store; `compiled` saves them. Rows are streamed and texts packed as they are
+read, so memory use is that of the arrays.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NODES_AT_ONCE = 1 << 16
 
 
 def canonical_id(id: str) -> str:
-    """One id for one thing: literals can be written in several ways."""
+    """Canonical form of an id: the same date or quantity can have several ids. Malformed ids are unchanged."""
     if not is_literal(id):
         return id
     try:
@@ -32,17 +32,17 @@ def canonical_id(id: str) -> str:
 
 
 def id_hash(text: str) -> int:
-    """A 64-bit hash that is the same in every process and version."""
+    """64-bit hash, equal in every process and version."""
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
 
 
 def is_fact(relation: npt.NDArray[np.integer]) -> npt.NDArray[np.bool_]:
-    """Which relation indices lead along a fact: not against it, and not to the entity itself."""
+    """Mask of forward relation indices: neither reverse nor reflexive."""
     return np.asarray((relation % 2 == 0) & (relation > 0))
 
 
 def run_starts(*columns: npt.NDArray[np.integer]) -> npt.NDArray[np.bool_]:
-    """Where rows of sorted columns differ from the row before: the first of each run of equal rows."""
+    """Mask of the first row in each run of equal rows of sorted columns."""
     starts = np.ones(len(columns[0]), np.bool_)
     starts[1:] = False
     for column in columns:
@@ -51,7 +51,7 @@ def run_starts(*columns: npt.NDArray[np.integer]) -> npt.NDArray[np.bool_]:
 
 
 class PackedTexts:
-    """Texts in one piece of UTF-8, cut by offsets."""
+    """Concatenated UTF-8 texts with offsets."""
 
     def __init__(self) -> None:
         self._bytes = bytearray()
@@ -69,7 +69,7 @@ class PackedTexts:
 
 
 def build_arrays(store: Store) -> tuple[dict[str, npt.NDArray[Any]], Relations]:
-    """All arrays of `CompiledGraph`, and the relations with their names."""
+    """All arrays of `CompiledGraph`, and the relations as (id, label)."""
     arrays, node, literal = _entities(store)
     arrays |= _edges(store, node, literal)
     arrays |= _names(store, len(node))
@@ -84,21 +84,21 @@ def build_arrays(store: Store) -> tuple[dict[str, npt.NDArray[Any]], Relations]:
 
 
 def _entities(store: Store) -> tuple[dict[str, npt.NDArray[Any]], IntArray, npt.NDArray[np.bool_]]:
-    """Ids and their index; for each number the node that stands for it, and whether it is a literal.
+    """Ids and their hash index; for each entity number its node, and whether it is a literal.
 
-    Of several spellings of one literal the canonical one is the node, or else the first.
+    Several ids of one literal share a node: the entity with the canonical id, else the first.
     """
     texts, hashes, literal = PackedTexts(), array("Q"), array("b")
-    aside: dict[str, list[int]] = {}
+    respelt: dict[str, list[int]] = {}
     for number, [id] in enumerate(store.stream("SELECT id FROM entity ORDER BY number")):
         canonical = canonical_id(id)
         texts.append(id)
         hashes.append(id_hash(canonical))
         literal.append(is_literal(id))
         if canonical != id:
-            aside.setdefault(canonical, []).append(number)
+            respelt.setdefault(canonical, []).append(number)
     node = np.arange(len(hashes), dtype=np.int32)
-    for canonical, numbers in aside.items():
+    for canonical, numbers in respelt.items():
         rows = store.rows("SELECT number FROM entity WHERE id = ?", (canonical,))
         node[numbers] = rows[0][0] if rows else numbers[0]
     nodes = np.flatnonzero(node == np.arange(len(node))).astype(np.int32)
@@ -109,9 +109,9 @@ def _entities(store: Store) -> tuple[dict[str, npt.NDArray[Any]], IntArray, npt.
 
 
 def _edges(store: Store, node: IntArray, literal: npt.NDArray[np.bool_]) -> dict[str, npt.NDArray[Any]]:
-    """Reflexive, forward and reverse edges, sorted by (node, relation, tail), each once.
+    """Distinct reflexive, forward and reverse edges, sorted by (node, relation, tail).
 
-    Nodes are taken in ranges, so that sorting needs memory for one range and not for the whole graph.
+    Nodes are processed in ranges, so sorting needs memory for one range only.
     """
     counts = np.zeros(len(node) + 1, np.int64)
     relations, tails = array("i"), array("i")
@@ -135,7 +135,7 @@ def _edges_of_range(
     to, back, origin = _columns(store, "tail, relation, head FROM fact WHERE tail >= ? AND tail < ?", start, end)
     for ends in (tail, origin):
         if len(ends) and ends.max() >= len(node):
-            raise DataError("facts of entities that are not there", place=store.path, remedy="import the graph again")
+            raise DataError("has facts of missing entities", place=store.path, remedy="import the graph again")
     backwards = ~literal[to]
     own = (start + np.flatnonzero(~literal[start:end])).astype(np.int32)
     source = np.concatenate([own, head, to[backwards]])
@@ -143,7 +143,7 @@ def _edges_of_range(
     target = np.concatenate([own, node[tail], origin[backwards]])
     order = np.lexsort((target, label, source))
     source, label, target = source[order], label[order], target[order]
-    keep = run_starts(source, label, target)  # two spellings of one date can make a fact appear twice
+    keep = run_starts(source, label, target)  # two ids of one date can duplicate a fact
     return source[keep], label[keep], target[keep]
 
 

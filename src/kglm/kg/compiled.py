@@ -1,11 +1,11 @@
-"""The graph as arrays, memory-mapped: what the model asks a million times is one slice.
+"""The graph as memory-mapped arrays: the edges of a node are one slice.
 
-Nodes are the store's entity numbers. A relation index is twice the store's relation number, plus one when it is
-read from tail to head, so `r ^ 1` is the reverse of r; index 0 is reflexive. The edges of a node are one slice of
-(relation, tail), sorted: its reflexive edge, its facts, and the facts it is the tail of, reversed. Dates and
-quantities have no edges: they are never a parent. Two ids of one date are one node.
+Nodes are the store's entity numbers. A relation index is twice the store's relation number, plus one for the reverse
+relation, so `r ^ 1` is the reverse of r; index 0 is reflexive. The edges of a node are a sorted slice of
+(relation, tail): its reflexive edge, its facts, and the reversed facts of which it is the tail. Dates and quantities
+have no edges, because they are never parents. Two ids of one date are one node.
 
-The arrays are a cache beside the store, `KG.arrays/DIGEST-GENERATION/`, each directory complete or absent.
+The arrays are a cache beside the store, `KG.arrays/DIGEST-GENERATION/`; each directory is complete or absent.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class CompiledGraph:
     """Arrays of a graph at one generation.
 
     edge_offsets[n] : edge_offsets[n + 1] are the edges of node n. name_first[n] : name_first[n + 1] are its names,
-    the label first. Texts are UTF-8 in one piece, cut by offsets.
+    the label first. Texts are concatenated UTF-8 with offsets.
     """
 
     generation: int
@@ -74,7 +74,7 @@ class CompiledGraph:
         ]
 
     def number(self, id: str) -> int | None:
-        """The node of a canonical id."""
+        """Node number of a canonical id, or None."""
         key = np.uint64(id_hash(id))
         place = int(self.id_hash.searchsorted(key))
         while place < len(self.id_hash) and self.id_hash[place] == key:
@@ -86,7 +86,7 @@ class CompiledGraph:
 
 
 def open_compiled(store: Store, *, journal_limit: int) -> CompiledGraph:
-    """The newest arrays of this store that are at most `journal_limit` changes behind; made if there are none."""
+    """Open the newest arrays of this store that lack at most `journal_limit` changes; build them if there are none."""
     generation = store.generation
     for directory, found in _existing(arrays_directory(store)):
         if (
@@ -100,15 +100,17 @@ def open_compiled(store: Store, *, journal_limit: int) -> CompiledGraph:
 
 
 def compile_store(store: Store) -> CompiledGraph:
-    """Build the arrays of the store as it is now.
+    """Build the arrays of the current store.
 
-    Safe when several processes do it at once: the first to finish wins, the others use its arrays. Should those
-    vanish or be damaged before they are mapped, they are built again.
+    Several processes may do so at once: all use the arrays of the first to finish. If those are removed or damaged
+    before they are mapped, they are rebuilt.
     """
     for _ in range(ATTEMPTS):
         if (arrays := _load(_write(store))) is not None:
             return arrays
-    raise KglmError("cannot keep the compiled arrays", place=arrays_directory(store), remedy="is the disk failing?")
+    raise KglmError(
+        f"the compiled arrays were unreadable {ATTEMPTS} times", place=arrays_directory(store), remedy="check the disk"
+    )
 
 
 def _write(store: Store) -> Path:
@@ -116,8 +118,8 @@ def _write(store: Store) -> Path:
         generation = store.generation
         name = _name(store, generation)
         arrays, relations = build_arrays(store)
-    home = arrays_directory(store)
-    target = home / name
+    root = arrays_directory(store)
+    target = root / name
     with atomic_directory(target) as directory:
         for name, array in arrays.items():
             np.save(directory / f"{name}.npy", array, allow_pickle=False)
@@ -125,7 +127,7 @@ def _write(store: Store) -> Path:
             directory / "meta.json",
             {"format": FORMAT, "generation": generation, "relations": relations},
         )
-    for old, _ in _existing(home):
+    for old, _ in _existing(root):
         if old != target:
             remove_directory(old)
     return target
@@ -136,14 +138,14 @@ def arrays_directory(store: Store) -> Path:
 
 
 def _name(store: Store, generation: int) -> str:
-    """The content decides: a store that was edited in another way has other arrays, whatever its file is called."""
+    """Directory name derived from the content, so that a replaced or differently edited store gets other arrays."""
     return f"{store.digest(generation)}-{generation}"
 
 
-def _existing(home: Path) -> Iterator[tuple[Path, int]]:
-    """Complete array directories, newest generation first."""
+def _existing(root: Path) -> Iterator[tuple[Path, int]]:
+    """Complete array directories and their generations, newest first."""
     found = []
-    for directory in home.iterdir() if home.is_dir() else ():
+    for directory in root.iterdir() if root.is_dir() else ():
         generation = directory.name.rpartition("-")[2]
         if generation.isdigit():
             found.append((directory, int(generation)))
@@ -151,10 +153,10 @@ def _existing(home: Path) -> Iterator[tuple[Path, int]]:
 
 
 def _load(directory: Path) -> CompiledGraph | None:
-    """Map the arrays; None, and the directory removed, if they are not whole: it is only a cache."""
+    """Map the arrays. If they are incomplete, remove the directory, which is only a cache, and return None."""
     try:
         meta: dict[str, Any] = read_json(directory / "meta.json")
-        # asarray: a plain view of the mapped file; slices of the memmap class are several times slower
+        # asarray gives a plain view of the mapped file; slices of the memmap class are several times slower
         arrays = {
             name: np.asarray(np.load(directory / f"{name}.npy", mmap_mode="r", allow_pickle=False)) for name in _ARRAYS
         }

@@ -1,7 +1,6 @@
-"""From what a person wants changed to the changes of the journal.
+"""Translate an edit that a person asks for into changes of the journal.
 
-Whatever cannot be done (an unknown id, a duplicate, a self-loop, a malformed date) is refused with a remedy before
-anything is touched.
+An impossible edit (unknown id, duplicate, self-loop, malformed date) raises an error before anything is changed.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from kglm.errors import GraphError
 from kglm.kg.ids import REVERSE, is_item_id
-from kglm.kg.journal import Change, Pending
+from kglm.kg.journal import Change, HeadFacts
 from kglm.kg.resolve import resolve_entity, resolve_relation, resolve_tail
 from kglm.kg.store import FactRow
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class FactEdit(NamedTuple):
-    """Add or remove a fact, or make it the only one of its head and relation (`set`)."""
+    """Add or remove a fact, or make it the only fact of its head and relation (`set`)."""
 
     action: Literal["add", "remove", "set"]
     head: str
@@ -28,14 +27,14 @@ class FactEdit(NamedTuple):
 
 
 class NewEntity(NamedTuple):
-    """An entity that the graph does not hold yet; the first name is its label."""
+    """An entity to create; the first name is its label."""
 
     id: str
     names: tuple[str, ...]
 
     @classmethod
     def parse(cls, text: str) -> NewEntity:
-        """An entity written as "ID=LABEL|ALIAS|…"."""
+        """Parse "ID=LABEL|ALIAS|…"."""
         id, equals, names = text.partition("=")
         if not equals:
             raise GraphError(f"{text!r} has no name", remedy='write it like "Q_me=My Name|Me"')
@@ -43,17 +42,17 @@ class NewEntity(NamedTuple):
 
 
 def plan(graph: KnowledgeGraph, edit: FactEdit | NewEntity) -> list[Change]:
-    """The changes that carry out `edit` on the graph as it is; nothing is changed here."""
+    """Return the changes that carry out `edit`, without applying them."""
     if isinstance(edit, NewEntity):
         return _creation(graph, edit)
-    action, head, relation, tail = by_ids(graph, edit)
+    action, head, relation, tail = resolve_edit(graph, edit)
     if head == tail:
-        raise GraphError(f"a fact from {head} to itself", remedy="give two different entities")
+        raise GraphError(f"head and tail of the fact are both {head}", remedy="give two different entities")
     return {"add": _addition, "remove": _removal, "set": _setting}[action](graph, FactRow(head, relation, tail))
 
 
-def by_ids(graph: KnowledgeGraph, edit: FactEdit) -> FactEdit:
-    """The same edit with ids for names, said from the head's side."""
+def resolve_edit(graph: KnowledgeGraph, edit: FactEdit) -> FactEdit:
+    """Replace names by ids, and a reverse relation by the forward one with head and tail exchanged."""
     head, tail = edit.head, edit.tail
     relation = resolve_relation(graph, edit.relation)
     if relation.startswith(REVERSE):
@@ -64,7 +63,7 @@ def by_ids(graph: KnowledgeGraph, edit: FactEdit) -> FactEdit:
 
 def _addition(graph: KnowledgeGraph, fact: FactRow) -> list[Change]:
     if _holds(graph, fact):
-        raise GraphError(f"the fact {_show(graph, fact)} is there already", remedy="nothing was changed")
+        raise GraphError(f"the graph already has the fact {_show(graph, fact)}", remedy="nothing was changed")
     return [Change("add", *fact)]
 
 
@@ -73,17 +72,19 @@ def _removal(graph: KnowledgeGraph, fact: FactRow) -> list[Change]:
         raise GraphError(
             f"there is no fact {_show(graph, fact)}",
             place=graph.store.path,
-            remedy=f"see the facts with: kglm kg show KG {fact.head}",
+            remedy=f"list the facts with: kglm kg show KG {fact.head}",
         )
-    return Pending(graph.store, fact.head, graph.pending).remove(fact)
+    return HeadFacts(graph.store, fact.head, graph.pending).remove(fact)
 
 
 def _setting(graph: KnowledgeGraph, fact: FactRow) -> list[Change]:
     head, relation = graph.number(fact.head), graph.find_relation(fact.relation)
     tails = [] if relation is None else [graph.id(int(tail)) for tail in graph.tails(head, relation)]
     if tails == [fact.tail]:
-        raise GraphError(f"{_show(graph, fact)} is already the only such fact", remedy="nothing was changed")
-    pending = Pending(graph.store, fact.head, graph.pending)
+        raise GraphError(
+            f"{_show(graph, fact)} is already the only fact of this head and relation", remedy="nothing was changed"
+        )
+    pending = HeadFacts(graph.store, fact.head, graph.pending)
     others = [FactRow(fact.head, fact.relation, tail) for tail in tails if tail != fact.tail]
     changes = [change for other in others for change in pending.remove(other)]
     return changes if fact.tail in tails else [*changes, Change("add", *fact)]
@@ -99,8 +100,8 @@ def _creation(graph: KnowledgeGraph, edit: NewEntity) -> list[Change]:
     if number is None:
         return [Change("create", edit.id, names=names)]
     if len(graph.edges(number).tail) == 1 and tuple(graph.names(number)) == names:
-        return []  # left without facts by an undo: there it is
-    raise GraphError(f"the entity {edit.id} is there already", remedy="use it as it is")
+        return []  # an undo leaves created entities in the graph, without facts
+    raise GraphError(f"the graph already has an entity {edit.id}", remedy="choose another id, or use this entity")
 
 
 def _holds(graph: KnowledgeGraph, fact: FactRow) -> bool:

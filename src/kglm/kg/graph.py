@@ -1,4 +1,4 @@
-"""The knowledge graph as the rest of the system sees it: nodes by number, edges as array slices, edits at once.
+"""The knowledge graph that the rest of the package uses: numbered nodes, edges as array slices, immediate edits.
 
 graph = KnowledgeGraph.open("world.kg", writable=True)
 obama = graph.number("Q76")
@@ -7,7 +7,7 @@ for relation, tail in zip(*graph.edges(obama)):
 graph.set("Q76", "P569", "2013-03-21")     # in memory and on disk, before this returns
 graph.undo()
 
-draft = graph.fork()                       # edits that are never written
+draft = graph.fork()                       # its edits stay in memory
 draft.add("Q76", "P26", "Q6294")
 """
 
@@ -36,11 +36,11 @@ from kglm.kg.store import Found, Store
 
 Edits = Literal["store", "memory", "refused"]
 JOURNAL_LIMIT = 1000
-"""Changes replayed on top of older arrays when a graph is opened; beyond, the arrays are built anew."""
+"""Opening a graph replays at most this many changes on top of older arrays; with more, the arrays are rebuilt."""
 
 
 class RaggedEdges(NamedTuple):
-    """The edges of several nodes in one piece: those of the i-th are offsets[i] : offsets[i + 1]."""
+    """The edges of several nodes, concatenated: those of the i-th node are at offsets[i] : offsets[i + 1]."""
 
     offsets: LongArray
     relation: IntArray
@@ -48,17 +48,20 @@ class RaggedEdges(NamedTuple):
 
 
 class KnowledgeGraph:
-    """Facts, names and edits. Reading never touches the disk but for pages of the mapped arrays."""
+    """Facts, names and edits.
+
+    Nodes, names and edges come from memory-mapped arrays; `search`, `hash` and edits also query the SQLite file.
+    """
 
     def __init__(self, store: Store, overlay: Overlay, generation: int, edits: Edits) -> None:
         self.store = store
         self.overlay = overlay
         self.generation = generation
-        """The latest edit of the store that is in here."""
+        """Number of the latest stored edit that this object includes."""
         self.edits: Edits = edits
-        """Where edits go: to the store, into memory only (a fork), or nowhere."""
+        """Where edits go: to the store, to memory only (a fork), or refused (opened for reading)."""
         self._history: list[list[Change]] = []
-        """A fork's edits that are not undone."""
+        """Edits of a fork, without the undone ones."""
         self._editing = threading.RLock()
         self.unit_names: Callable[[str], Sequence[str]] = lru_cache(4096)(self._unit_names)
 
@@ -76,7 +79,7 @@ class KnowledgeGraph:
         return graph
 
     def refresh(self) -> None:
-        """Take in what other processes have edited since."""
+        """Apply edits that other processes have stored since this graph was opened or last refreshed."""
         with self._editing, self.store.snapshot():
             changes = journal.changes_since(self.store, self.generation)
             self.generation = self.store.generation
@@ -85,10 +88,10 @@ class KnowledgeGraph:
             self.overlay = overlay
 
     def fork(self) -> KnowledgeGraph:
-        """A graph for trying things out: its edits stay in memory, this graph does not see them."""
-        twin = KnowledgeGraph(self.store, self.overlay.copy(), self.generation, "memory")
-        twin._history = list(self._history)
-        return twin
+        """Copy of the graph whose edits stay in memory and do not affect this graph. Both share one open store."""
+        fork = KnowledgeGraph(self.store, self.overlay.copy(), self.generation, "memory")
+        fork._history = list(self._history)
+        return fork
 
     def close(self) -> None:
         self.store.close()
@@ -104,7 +107,7 @@ class KnowledgeGraph:
 
     @property
     def hash(self) -> str:
-        """Tells two graphs apart: the import and every edit since, a fork's own included."""
+        """Hash of the import and of every edit since, including unsaved edits of a fork."""
         stored = self.store.digest(self.generation)
         if not self._history:
             return stored
@@ -114,14 +117,14 @@ class KnowledgeGraph:
     # Nodes
 
     def __len__(self) -> int:
-        """How many nodes there are, literals included: numbers are below this."""
+        """Number of nodes, literals included; node numbers are 0 … len - 1."""
         return len(self.overlay)
 
     def __contains__(self, id: str) -> bool:
         return self.overlay.number(id) is not None
 
     def same_numbers(self, other: KnowledgeGraph) -> bool:
-        """Whether entities and relations have the same numbers in both graphs."""
+        """True if entities and relations have the same numbers in both graphs."""
         return (
             len(self) == len(other)
             and list(self.overlay.relations) == list(other.overlay.relations)
@@ -129,10 +132,11 @@ class KnowledgeGraph:
         )
 
     def find(self, id: str) -> int | None:
-        """The number of an id, or None. Any spelling of a date or quantity finds it."""
+        """Node number of an id, or None. Accepts any spelling of a date or quantity id."""
         return self.overlay.number(id)
 
     def number(self, id: str) -> int:
+        """Node number of an id; raises UnknownIdError if the graph does not contain it."""
         number = self.find(id)
         if number is None:
             raise UnknownIdError(
@@ -144,17 +148,17 @@ class KnowledgeGraph:
         return self.overlay.id(number)
 
     def names(self, number: int) -> Sequence[str]:
-        """The stored label and aliases; a literal has none."""
+        """Stored label and aliases; a literal has none."""
         base = self.overlay.base
         return base.names(number) if number < len(base) else self.overlay.names.get(number, ())
 
     def aliases(self, number: int) -> Sequence[str]:
-        """The ways to say an entity, label first; for a date or quantity, its renderings."""
+        """Texts that name an entity, label first; for a date or quantity, its renderings."""
         id = self.id(number)
         return render_literal(id, self.unit_names) if is_literal(id) else self.names(number)
 
     def label(self, number: int) -> str:
-        """A name to show: the label, a literal's first rendering (with its unit), or the id."""
+        """Display name: the label, a literal's first rendering (with its unit), or the id."""
         names = self.aliases(number)
         if not names:
             return self.id(number)
@@ -163,15 +167,15 @@ class KnowledgeGraph:
         return f"{names[0]} {units[0]}" if units else names[0]
 
     def literal_nodes(self) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-        """For all nodes at once: which are dates or quantities, and which are dates. The id's first letter tells."""
-        base, late = self.overlay.base, self.overlay.ids
+        """Two masks over all nodes: dates or quantities, and dates only. Decided by the first letter of the id."""
+        base, new_ids = self.overlay.base, self.overlay.ids
         first = base.id_bytes[base.id_offsets[:-1]]
-        date = np.concatenate([first == ord("T"), np.array([is_date(id) for id in late], np.bool_)])
-        literal = np.concatenate([first == ord("V"), np.array([is_literal(id) for id in late], np.bool_)])
+        date = np.concatenate([first == ord("T"), np.array([is_date(id) for id in new_ids], np.bool_)])
+        literal = np.concatenate([first == ord("V"), np.array([is_literal(id) for id in new_ids], np.bool_)])
         return literal | date, date
 
     def search(self, text: str, limit: int = 20) -> list[Found]:
-        """Entities by name, in the store."""
+        """Search the stored entities by id or name; entities that only a fork has created are not found."""
         return self.store.search(text, limit)
 
     def _unit_names(self, unit: str) -> Sequence[str]:
@@ -194,12 +198,12 @@ class KnowledgeGraph:
         return REVERSE + id if index & 1 else id
 
     def relation_label(self, index: int) -> str:
-        """The English name of a relation; a reversed one has the same name with an arrow back."""
+        """Display name of a relation; a reverse relation has the same name after `←`."""
         label = self.relation_name(self.overlay.relations[index >> 1])
         return f"← {label}" if index & 1 else label
 
     def relation_name(self, id: str) -> str:
-        """The name of a stored relation; of a qualifier, both parts: `member of sports team: position`."""
+        """Name of a stored relation; a qualifier is named by both parts: `member of sports team: position`."""
         number = self.overlay.relation_numbers.get(id)
         stored = self.overlay.base.relations
         if number is not None and number < len(stored) and (label := stored[number][1]):
@@ -211,7 +215,7 @@ class KnowledgeGraph:
         return names[0] if names else id
 
     def relation_names(self, id: str) -> list[str]:
-        """All names of a stored relation, each once, its label first."""
+        """Distinct names of a stored relation, label first."""
         entity = self.find(id)
         return list(dict.fromkeys([self.relation_name(id), *(() if entity is None else self.names(entity))]))
 
@@ -237,7 +241,7 @@ class KnowledgeGraph:
         offsets = np.zeros(len(nodes) + 1, np.int64)
         np.cumsum(lengths, out=offsets[1:])
         places = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
-        if edited:  # what stands there for edited nodes is replaced below
+        if edited:  # the edges read here for edited nodes are placeholders, replaced below
             places = np.minimum(places, len(base.edge_tail) - 1)
         relation, tail = base.edge_relation[places], base.edge_tail[places]
         for place, edges in edited.items():
@@ -246,7 +250,7 @@ class KnowledgeGraph:
         return RaggedEdges(offsets, relation, tail)
 
     def tails(self, head: int, relation: int) -> IntArray:
-        """The tails e of all (head, relation, e), in order."""
+        """Tails e of all edges (head, relation, e), sorted."""
         edges = self.edges(head)
         start, end = np.searchsorted(edges.relation, [relation, relation + 1])
         return edges.tail[start:end]
@@ -254,7 +258,7 @@ class KnowledgeGraph:
     # Edits
 
     def add(self, head: str, relation: str, tail: str) -> list[Change]:
-        """Add a fact, at once and (unless this is a fork) durably."""
+        """Add a fact. It is on disk when this returns, unless this is a fork."""
         return self.edit([FactEdit("add", head, relation, tail)])
 
     def remove(self, head: str, relation: str, tail: str) -> list[Change]:
@@ -265,7 +269,7 @@ class KnowledgeGraph:
         return self.edit([FactEdit("set", head, relation, tail)])
 
     def edit(self, edits: Sequence[FactEdit | NewEntity]) -> list[Change]:
-        """Several edits as one: all happen or none, and one `undo` takes all back. Returns what changed."""
+        """Apply several edits as one: all or none, undone by one `undo`. Returns the changes."""
         self._check_editable()
         with self._editing:
             while True:
@@ -273,13 +277,13 @@ class KnowledgeGraph:
                 changes: list[Change] = []
                 for edit in edits:
                     step = plan(draft, edit)
-                    draft.take(step)
+                    draft.apply_planned(step)
                     changes += step
                 if self._commit(changes, draft.overlay):
                     return changes
 
     def undo(self) -> list[Change]:
-        """Take back the latest edit that is not yet undone."""
+        """Undo the latest edit that is not yet undone. Returns the changes."""
         self._check_editable()
         with self._editing:
             while True:
@@ -288,20 +292,20 @@ class KnowledgeGraph:
                 elif self._history:
                     number, changes = 0, journal.inverse(self._history[-1])
                 else:
-                    raise GraphError("there is no edit to undo", place=self.store.path)
+                    raise GraphError("has no edit to undo", place=self.store.path, remedy="nothing was changed")
                 overlay = self.overlay.copy()
                 overlay.apply(changes)
                 if self._commit(changes, overlay, undoes=number):
                     return changes
 
-    def take(self, changes: list[Change]) -> None:
-        """Let changes that are already planned happen in this fork."""
+    def apply_planned(self, changes: list[Change]) -> None:
+        """Apply already planned changes to this fork, as one edit."""
         self.overlay.apply(changes)
         self._history.append(changes)
 
     @property
     def pending(self) -> list[Change]:
-        """What a fork has changed and the store does not know."""
+        """Changes of a fork that are not in the store."""
         return [change for changes in self._history for change in changes]
 
     def _check_editable(self) -> None:
@@ -313,7 +317,7 @@ class KnowledgeGraph:
             )
 
     def _commit(self, changes: list[Change], overlay: Overlay, undoes: int | None = None) -> bool:
-        """Store first, memory second. False when another process was quicker: plan again on what it left."""
+        """Write to the store, then update memory. False if another process edited first: the caller plans again."""
         if self.edits == "store":
             try:
                 self.generation = journal.apply(self.store, changes, expected=self.generation, undoes=undoes)

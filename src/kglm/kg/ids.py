@@ -1,9 +1,9 @@
-"""Names of entities and relations, as Linked WikiText-2 and Wikidata write them.
+"""Ids of entities and relations, as in Linked WikiText-2 and Wikidata.
 
 Entities:  `Q76` item, `P31` property, `T::11::+1961-08-04T00:00:00Z` date, `V::27.0000::1` quantity.
-           A graph of one's own uses `Q_anything` and `P_anything` (no blanks).
-Relations: `P569`; `P54:P413` (a qualifier of a statement); `R:P…` the same read from tail to head;
-           `@@REFLEXIVE@@` an entity to itself; `@@NEW@@` stands in documents for "no relation".
+           Your own graph may use `Q_anything` and `P_anything` (no blanks).
+Relations: `P569`; `P54:P413` (a qualifier of a statement); `R:P…` the reverse relation, from tail to head;
+           `@@REFLEXIVE@@` from an entity to itself; `@@NEW@@` means "no relation" in documents.
 """
 
 from __future__ import annotations
@@ -25,35 +25,35 @@ _RELATION = re.compile(rf"{_PROPERTY}(?::{_PROPERTY})?\Z")
 
 
 def is_entity_id(text: str) -> bool:
-    """Whether `text` has the form of an entity id: an item, a property, a date or a quantity."""
+    """True if `text` has the form of an entity id: item, property, date or quantity."""
     return _ENTITY.match(text) is not None
 
 
 def is_item_id(text: str) -> bool:
-    """Whether `text` is an item or property id, not a literal."""
+    """True if `text` has the form of an item or property id, not of a literal."""
     return _ITEM.match(text) is not None
 
 
 def is_relation_id(text: str) -> bool:
-    """Whether `text` names a stored relation, `P…` or `P…:P…`; reverse and reflexive ones are derived."""
+    """True if `text` has the form of a stored relation id, `P…` or `P…:P…`; reverse and reflexive ones are derived."""
     return _RELATION.match(text) is not None
 
 
 def is_document_relation(text: str) -> bool:
-    """Whether `text` may stand in an annotation: stored, reversed, reflexive or new."""
+    """True if `text` is allowed as relation in an annotation: stored, reverse, reflexive or new."""
     return text in (REFLEXIVE, NEW) or is_relation_id(text.removeprefix(REVERSE))
 
 
 def mint(name: str, letter: str) -> str:
-    """An id for something that has only a name: `mint("Acme Corp.", "Q")` is `Q_Acme_Corp.`."""
+    """Make an id from a name: `mint("Acme Corp.", "Q")` is `Q_Acme_Corp.`."""
     slug = "_".join(name.split())
     if not slug:
-        raise DataError("an empty name", remedy="give every entity and relation a name or an id")
+        raise DataError("a name is empty", remedy="give every entity and relation a name or an id")
     return f"{letter}_{slug.replace(':', '_') if letter == 'P' else slug}"
 
 
 def normalise_title(title: str) -> str:
-    """A Wikipedia title as its address has it: blanks to underscores, first letter upper case, rest as it is.
+    """A Wikipedia title as in its URL: underscores for blanks, first letter upper case, the rest unchanged.
 
     >>> normalise_title("iPod Touch")
     'IPod_Touch'

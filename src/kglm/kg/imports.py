@@ -1,8 +1,7 @@
-"""From files in any supported format to a graph: `kglm kg import SOURCE… --to KG`.
+"""Import files of any supported format into a graph: `kglm kg import SOURCE… --to KG`.
 
-Formats are told by content. Line-based ones are cut into blocks that several processes parse at once; the order of
-blocks, not of processes, decides the result, so it is the same for any number of workers, and for a run that was
-killed and started again.
+The format is detected from the content. Line-based files are cut into blocks that several processes parse in parallel.
+Blocks are stored in file order, so the result is the same for any number of workers and for a resumed import.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from kglm.progress import progress
 
 BLOCK_BYTES = 4 << 20
 PARALLEL_FROM = 24 << 20
-"""Unpacked bytes from which a source is parsed by several processes; below, starting them costs more."""
+"""Size in bytes from which several processes parse a source; for compressed files, an eighth of it."""
 PROBLEMS_SHOWN = 10
 
 Parser = Callable[[bytes, int, Source], Batch]
@@ -53,7 +52,7 @@ FORMATS = (*PARSERS, AUTHORS)
 
 @dataclass(slots=True)
 class ImportReport:
-    """What an import did."""
+    """Counts and problems of an import."""
 
     facts: int
     entities: int
@@ -63,7 +62,7 @@ class ImportReport:
     skipped: dict[str, int]
     seconds: float
     problems: list[str] = field(default_factory=list)
-    """The first lines that could not be read, each with its place."""
+    """The first problems, each with file and line."""
     resumed: bool = False
 
 
@@ -81,9 +80,9 @@ def import_graph(
     workers: int | None = None,
     replace: bool = False,
 ) -> ImportReport:
-    """Build the graph file `to`. It appears when everything has been read; until then it is `to`.partial.
+    """Build the graph file `to`. Until the import is complete, its data is in `to`.partial.
 
-    With `near`, ids of entities, only what is within `hops` facts of them is kept.
+    With `near` (entity ids), only entities within `hops` facts of them are imported.
     """
     started = time.monotonic()
     options = options or ImportOptions()
@@ -92,7 +91,7 @@ def import_graph(
         raise KglmError(
             "is a directory" if target.is_dir() else "exists already",
             place=target,
-            remedy="choose another name" if target.is_dir() else "choose another name, or say --replace",
+            remedy="choose another name" if target.is_dir() else "choose another name, or use --replace",
         )
     jobs = [describe_source(path, options, format) for path in sources]
     jobs += [describe_source(path, options, "jsonl") for path in entities]
@@ -105,7 +104,7 @@ def import_graph(
         try:
             report = _import(staging, jobs, workers or available_cores(), near, hops)
         except DataError:
-            staging.discard()  # the sources are at fault: there is nothing to go on with
+            staging.discard()  # the sources must change first, so there is nothing to resume
             raise
         finally:
             staging.close()
@@ -135,7 +134,7 @@ def _import(staging: Staging, jobs: list[Source], workers: int, near: Iterable[s
 
 
 def describe_source(path: str | Path, options: ImportOptions, format: str | None = None) -> Source:
-    """Find out what a file is, by its first lines."""
+    """Detect the format of a file from its first lines."""
     if format is not None and format not in FORMATS:
         raise KglmError(f"unknown format {format!r}", remedy=f"use one of {', '.join(FORMATS)}")
     with reading(path), open_binary(path) as stream:
@@ -148,9 +147,9 @@ def describe_source(path: str | Path, options: ImportOptions, format: str | None
         format = _sniff(start, first, columns)
     if format is None:
         raise DataError(
-            "is in no format that is known here",
+            "has an unknown format",
             place=path,
-            remedy=f"say which with --format: {', '.join(FORMATS)}",
+            remedy=f"give --format, one of {', '.join(FORMATS)}",
         )
     if format == "kgtk" and not set(KGTK_COLUMNS) <= set(columns):
         raise DataError(f"has no columns {', '.join(KGTK_COLUMNS)}", place=f"{path}, line {number}")
@@ -180,7 +179,7 @@ def _sniff(start: bytes, first: bytes, columns: tuple[str, ...]) -> str | None:
 
 
 def _fingerprint(source: Source) -> dict[str, object]:
-    """What must be the same for a killed import to be continued."""
+    """Properties of a source that must be unchanged for an import to resume."""
     stat = Path(source.path).stat()
     options = source.options
     return {
@@ -200,7 +199,7 @@ def _stage(staging: Staging, number: int, source: Source, workers: int) -> None:
         _stage_authors(staging, number, source)
         return
     size = Path(source.path).stat().st_size
-    blocks = _Positions(read_blocks(source.path, BLOCK_BYTES, offset=offset, first_line=line))
+    blocks = _SentBlocks(read_blocks(source.path, BLOCK_BYTES, offset=offset, first_line=line))
     big = size >= PARALLEL_FROM or (_is_packed(source.path) and size >= PARALLEL_FROM // 8)
     results = ordered_map(partial(_parse, source), blocks, workers=workers if big else 1)
     with progress(f"reading {Path(source.path).name}", size, "B") as advance:
@@ -214,8 +213,8 @@ def _stage(staging: Staging, number: int, source: Source, workers: int) -> None:
     staging.add(Batch(), number, offset=offset, line=line, done=True)
 
 
-class _Positions:
-    """Blocks on their way to the workers; remembers where each one ends."""
+class _SentBlocks:
+    """Iterate over blocks and record in `sent`, without its data, each block given to the workers."""
 
     def __init__(self, blocks: Iterator[Block]) -> None:
         self._blocks = blocks
@@ -232,7 +231,7 @@ def _parse(source: Source, block: Block) -> Batch:
 
 
 def _stage_authors(staging: Staging, number: int, source: Source) -> None:
-    """Such a file is read whole; what an interrupted run had staged of it is passed over."""
+    """Read the whole file again on resume, and skip the batches that are already staged."""
     done, _, _ = staging.progress(number)
     count = 0
     for count, batch in enumerate(read_authors(source), 1):

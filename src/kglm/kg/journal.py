@@ -1,8 +1,7 @@
-"""Edits of a graph file: a list of changes that happens whole or not at all, and can be undone.
+"""The journal of a graph file: each edit is a list of changes, applied in one transaction, and can be undone.
 
-A change is a record of the journal. Its inverse is another change, so undoing appends to the journal like any
-edit and nothing is ever lost. Another process, or a later start, catches up by replaying the changes after the
-generation it knows.
+The inverse of a change is another change, so an undo appends to the journal like any edit and no history is lost.
+Another process, or a later start, catches up by replaying the changes after its own generation.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ _INVERSE: dict[str, Action] = {"add": "remove", "remove": "add", "link": "unlink
 class Change(NamedTuple):
     """One step of an edit.
 
-    `add`, `remove`: the fact (head, relation, tail), of `rank`.
-    `link`, `unlink`: that fact qualifies, or no longer qualifies, the statement with the tail `statement`.
-    `create`: the entity `head`, with `names`. Never undone: an entity without facts changes nothing.
+    `add`, `remove`: the fact (head, relation, tail) with `rank`.
+    `link`, `unlink`: the fact becomes, or stops being, a qualifier of the statement whose tail is `statement`.
+    `create`: the entity `head` with `names`. An undo leaves it: an entity without facts has no effect.
     """
 
     action: Action
@@ -45,11 +44,11 @@ class Change(NamedTuple):
 
 
 class Conflict(Exception):
-    """The store has moved on since the edit was planned."""
+    """Another process edited the store after this edit was planned."""
 
 
-class Pending:
-    """The facts and qualifiers of one head as they are after changes that are not in the store yet."""
+class HeadFacts:
+    """Facts and qualifiers of one head: those in the store, plus changes that are not stored yet."""
 
     def __init__(self, store: Store, head: str, changes: Iterable[Change] = ()) -> None:
         self.facts = store.facts_of(head)
@@ -57,7 +56,7 @@ class Pending:
         self.apply(change for change in changes if change.head == head)
 
     def apply(self, changes: Iterable[Change]) -> None:
-        """Let further changes of this head happen."""
+        """Apply further changes of this head."""
         for change in changes:
             self._apply(change)
 
@@ -80,22 +79,22 @@ class Pending:
     def statements_of(self, fact: FactRow) -> list[FactRow]:
         return [s for s, q in self._links if q[:3] == fact[:3]]
 
-    def forms_of(self, fact: FactRow) -> list[FactRow]:
-        """The stored facts that say the same: dates may be written in two ways (`1970-00-00`, `1970-01-01`)."""
+    def spellings_of(self, fact: FactRow) -> list[FactRow]:
+        """Stored facts equal to `fact`; a date can have two ids (`1970-00-00`, `1970-01-01`)."""
         wanted = canonical_id(fact.tail)
         return [row for row in self.facts if row.relation == fact.relation and canonical_id(row.tail) == wanted]
 
     def remove(self, fact: FactRow) -> list[Change]:
-        """Take a fact away, in all its spellings; the changes that do it."""
+        """Remove a fact in all its spellings; return the changes."""
         removed: list[Change] = []
-        for form in self.forms_of(fact):
-            changes = self._removal(form)
+        for spelling in self.spellings_of(fact):
+            changes = self._removal(spelling)
             self.apply(changes)
             removed += changes
         return removed
 
     def _removal(self, fact: FactRow) -> list[Change]:
-        """All that goes with a fact: its qualifiers, unless they belong to another statement too."""
+        """Changes that remove a fact and its qualifiers; qualifiers shared with another statement stay."""
         changes = [Change("unlink", *fact[:3], statement=statement.tail) for statement in self.statements_of(fact)]
         for qualifier in self.qualifiers_of(fact):
             changes.append(Change("unlink", *qualifier[:3], statement=fact.tail))
@@ -105,7 +104,7 @@ class Pending:
 
 
 def apply(store: Store, changes: Sequence[Change], *, expected: int, undoes: int | None = None) -> int:
-    """Write an edit; durable when this returns. `expected` is the generation it was planned on."""
+    """Write an edit to disk and return its number. `expected` is the generation it was planned on."""
     with store.transaction() as connection:
         if store.generation != expected:
             raise Conflict
@@ -126,7 +125,7 @@ def apply(store: Store, changes: Sequence[Change], *, expected: int, undoes: int
 
 
 def changes_since(store: Store, generation: int, until: int = 1 << 62) -> list[Change]:
-    """What happened after `generation`, up to and including `until`, in order."""
+    """Changes of the edits after `generation` up to and including `until`, in order."""
     rows = store.rows(
         "SELECT action, head, relation, tail, detail FROM change WHERE edit > ? AND edit <= ? ORDER BY edit, position",
         (generation, until),
@@ -139,19 +138,19 @@ def changes_since(store: Store, generation: int, until: int = 1 << 62) -> list[C
 
 
 def last_edit(store: Store) -> tuple[int, list[Change]]:
-    """The latest edit that is neither an undo nor undone, and the changes that undo it."""
+    """Number of the latest edit that is neither an undo nor undone, and the changes that undo it."""
     rows = store.rows(
         "SELECT number FROM edit WHERE undoes IS NULL"
         " AND number NOT IN (SELECT undoes FROM edit WHERE undoes IS NOT NULL) ORDER BY number DESC LIMIT 1"
     )
     if not rows:
-        raise GraphError("there is no edit to undo", place=store.path)
+        raise GraphError("has no edit to undo", place=store.path, remedy="nothing was changed")
     number = int(rows[0][0])
     return number, inverse(changes_since(store, number - 1, number))
 
 
 def inverse(changes: Sequence[Change]) -> list[Change]:
-    """The changes that undo these; what was created stays."""
+    """Changes that undo `changes`; created entities stay."""
     return [
         change._replace(action=_INVERSE[change.action]) for change in reversed(changes) if change.action in _INVERSE
     ]
@@ -213,5 +212,5 @@ def _fact(connection: sqlite3.Connection, head: int, relation: int, tail: int) -
         "SELECT number FROM fact WHERE head = ? AND relation = ? AND tail = ?", (head, relation, tail)
     ).fetchone()
     if row is None:
-        raise GraphError("a qualifier of a statement that is not in the graph")
+        raise GraphError("the statement of a qualifier is not in the graph", remedy="check it with: kglm doctor KG")
     return int(row[0])

@@ -1,4 +1,4 @@
-"""Edits in memory, on top of compiled arrays: new nodes, new relations, and the edges of the nodes touched."""
+"""Edits in memory on top of compiled arrays: new nodes, new relations, and the new edges of changed nodes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Edges(NamedTuple):
 
 
 class Overlay:
-    """What changed since the arrays were compiled. Node and relation numbers are the store's."""
+    """Changes since the arrays were compiled. After stored edits, numbers are those of the store."""
 
     def __init__(self, base: CompiledGraph) -> None:
         self.base = base
@@ -35,13 +35,13 @@ class Overlay:
         self.touched: dict[int, Edges] = {}
 
     def copy(self) -> Overlay:
-        """An overlay that can go its own way; arrays are shared, they are never written."""
-        twin = Overlay.__new__(Overlay)
-        twin.base = self.base
-        twin.relations, twin.relation_numbers = list(self.relations), dict(self.relation_numbers)
-        twin.ids, twin.numbers, twin.names = list(self.ids), dict(self.numbers), dict(self.names)
-        twin.touched = dict(self.touched)
-        return twin
+        """Independent copy; it shares the arrays, which are never written."""
+        copy = Overlay.__new__(Overlay)
+        copy.base = self.base
+        copy.relations, copy.relation_numbers = list(self.relations), dict(self.relation_numbers)
+        copy.ids, copy.numbers, copy.names = list(self.ids), dict(self.numbers), dict(self.names)
+        copy.touched = dict(self.touched)
+        return copy
 
     def __len__(self) -> int:
         return len(self.base) + len(self.ids)
@@ -52,8 +52,8 @@ class Overlay:
         return self.base.number(id) if found is None else found
 
     def id(self, number: int) -> str:
-        beyond = number - len(self.base)
-        return self.base.id(number) if beyond < 0 else self.ids[beyond]
+        index = number - len(self.base)
+        return self.base.id(number) if index < 0 else self.ids[index]
 
     def edges(self, number: int) -> Edges:
         if (edges := self.touched.get(number)) is not None:
@@ -64,7 +64,7 @@ class Overlay:
         return Edges(self.base.edge_relation[start:end], self.base.edge_tail[start:end])
 
     def has_fact(self, head: int, relation: int, tail: int) -> bool:
-        """Whether the edge (head, relation index, tail) exists."""
+        """True if the edge (head, relation index, tail) exists."""
         edges = self.edges(head)
         return _position(edges, relation, tail)[1]
 
@@ -108,26 +108,27 @@ class Overlay:
 
 
 def _initial_edges(id: str, number: int) -> Edges:
-    own = [] if is_literal(id) else [number]
-    return Edges(np.zeros(len(own), np.int32), np.array(own, np.int32))
+    """Edges of a node without facts: the reflexive edge, or none for a literal."""
+    tails = [] if is_literal(id) else [number]
+    return Edges(np.zeros(len(tails), np.int32), np.array(tails, np.int32))
 
 
 def _position(edges: Edges, relation: int, tail: int) -> tuple[int, bool]:
-    """Where (relation, tail) is or belongs, and whether it is there."""
+    """Index at which (relation, tail) is or would be inserted, and whether it is present."""
     start, end = np.searchsorted(edges.relation, [relation, relation + 1])
     place = int(start + np.searchsorted(edges.tail[start:end], tail))
     return place, place < end and int(edges.tail[place]) == tail
 
 
 def _with_edge(edges: Edges, relation: int, tail: int) -> Edges:
-    place, there = _position(edges, relation, tail)
-    if there:
+    place, present = _position(edges, relation, tail)
+    if present:
         return edges
     return Edges(np.insert(edges.relation, place, np.int32(relation)), np.insert(edges.tail, place, np.int32(tail)))
 
 
 def _without_edge(edges: Edges, relation: int, tail: int) -> Edges:
-    place, there = _position(edges, relation, tail)
-    if not there:
+    place, present = _position(edges, relation, tail)
+    if not present:
         return edges
     return Edges(np.delete(edges.relation, place), np.delete(edges.tail, place))

@@ -1,7 +1,7 @@
-"""Names to ids: how a person says which entity, relation, date or quantity is meant.
+"""Resolve what a person typed to ids of entities, relations, dates and quantities.
 
 A fact is given by ids or by names: `Q76 P569 2013-03-21`, `Barack Obama date of birth 21 March 2013`,
-`Barack Obama | date of birth | 21 March 2013`. What is ambiguous or unknown is refused with the choices there are.
+`Barack Obama | date of birth | 21 March 2013`. An ambiguous or unknown name raises an error that lists the choices.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 
 def resolve_entity(graph: KnowledgeGraph, text: str) -> str:
-    """The id of an entity given by id or by name; a name that several share is refused with a list of them."""
+    """Id of an entity given by id or name; a name shared by several entities raises an error that lists them."""
     text = " ".join(text.split())
     if is_entity_id(text):
         if is_literal(text):
-            raise GraphError(f"{text!r} is a date or quantity", remedy="a fact starts from an entity")
+            raise GraphError(f"{text!r} is a date or quantity", remedy="give an entity here")
         return graph.id(graph.number(text))
     found = [hit for hit in graph.search(text, 50) if hit.match.casefold() == text.casefold()]
     found += _created_with_name(graph, text)
@@ -45,17 +45,17 @@ def resolve_entity(graph: KnowledgeGraph, text: str) -> str:
             f"{hit.id} ({hit.label}{', ' + hit.description if hit.description else ''})" for hit in exact[:5]
         )
         raise GraphError(f"{len(exact)} entities are called {text!r}", remedy=f"use an id: {choices}")
-    begin_so = [f"{hit.label} ({hit.id})" for hit in graph.search(text, 3)]
-    close = " or ".join(begin_so or map(str, suggest(graph, text)))
+    same_start = [f"{hit.label} ({hit.id})" for hit in graph.search(text, 3)]
+    close = " or ".join(same_start or map(str, suggest(graph, text)))
     raise UnknownIdError(
         f"no entity called {text!r}",
         place=graph.store.path,
-        remedy=f"did you mean {close}?" if close else "look for it with: kglm kg find KG TEXT",
+        remedy=f"did you mean {close}?" if close else "search with: kglm kg find KG TEXT",
     )
 
 
 def _created_with_name(graph: KnowledgeGraph, text: str) -> list[Found]:
-    """Entities of this session's edits are not in the store's index yet."""
+    """Entities with this name that a fork created: the store's index does not contain them."""
     overlay = graph.overlay
     return [
         Found(graph.id(number), names[0], text, 0, None)
@@ -65,20 +65,20 @@ def _created_with_name(graph: KnowledgeGraph, text: str) -> list[Found]:
 
 
 def resolve_relation(graph: KnowledgeGraph, text: str) -> str:
-    """The id of a relation given by id (`P26`, `R:P26`, `P54:P413`) or by label.
+    """Id of a relation given by id (`P26`, `R:P26`, `P54:P413`) or by label.
 
-    Aliases are only suggested: some say the relation from its other end ("wrote" of author, "father of" of father).
+    An alias is only suggested in the error, because some aliases name the reverse relation ("wrote" for author).
     """
     text = " ".join(text.split())
     plain = text.removeprefix(REVERSE)
     if text == REFLEXIVE:
-        raise GraphError("the reflexive relation is derived", remedy="it cannot be edited")
+        raise GraphError("the reflexive relation cannot be edited", remedy="give another relation")
     if is_relation_id(plain):
         if graph.find_relation(plain) is None and plain not in graph:
             raise UnknownIdError(
                 f"no relation {plain!r}",
                 place=graph.store.path,
-                remedy="see the relations of an entity: kglm kg show KG ENTITY",
+                remedy="list the relations of an entity with: kglm kg show KG ENTITY",
             )
         return text
     labels = _relation_labels(graph)
@@ -90,16 +90,16 @@ def resolve_relation(graph: KnowledgeGraph, text: str) -> str:
     raise UnknownIdError(
         f"no relation is called {text!r}",
         place=graph.store.path,
-        remedy=_known_as(graph, plain) or _relation_like(labels, plain),
+        remedy=_alias_remedy(graph, plain) or _similar_label_remedy(labels, plain),
     )
 
 
-def _known_as(graph: KnowledgeGraph, alias: str) -> str | None:
-    """What to write instead of an alias, with a fact to show which way the relation runs."""
+def _alias_remedy(graph: KnowledgeGraph, alias: str) -> str | None:
+    """The labels to write instead of an alias, with an example fact that shows the direction of the relation."""
     ids = _relation_aliases(graph).get(alias.casefold(), [])
     if not ids:
         return None
-    known = " and ".join(f"{graph.relation_name(id)} ({id})" for id in ids[:5])
+    relations = " and ".join(f"{graph.relation_name(id)} ({id})" for id in ids[:5])
     label = graph.relation_name(ids[0])
     facts = graph.store.rows(
         "SELECT h.id, t.id FROM relation r JOIN fact f ON f.relation = r.number"
@@ -110,16 +110,16 @@ def _known_as(graph: KnowledgeGraph, alias: str) -> str | None:
         f", as in {graph.label(graph.number(head))} | {label} | {graph.label(graph.number(tail))}"
         for head, tail in facts
     )
-    return f"{known} {'is' if len(ids) == 1 else 'are'} known by that name: write HEAD {label} TAIL{example}"
+    return f"{relations} {'has' if len(ids) == 1 else 'have'} that alias: write HEAD {label} TAIL{example}"
 
 
-def _relation_like(labels: dict[str, list[str]], text: str) -> str | None:
+def _similar_label_remedy(labels: dict[str, list[str]], text: str) -> str | None:
     close = difflib.get_close_matches(text.casefold(), labels, 3)
     return f"did you mean {' or '.join(f'{name} ({labels[name][0]})' for name in close)}?" if close else None
 
 
 def relation_names(graph: KnowledgeGraph) -> dict[str, list[str]]:
-    """Case-folded names of the stored relations to their ids: by label, or if no label says so by alias."""
+    """Map case-folded names of the stored relations to ids; a label takes precedence over an equal alias."""
     return _relation_aliases(graph) | _relation_labels(graph)
 
 
@@ -142,9 +142,9 @@ def _relation_aliases(graph: KnowledgeGraph) -> dict[str, list[str]]:
 
 
 def resolve_tail(graph: KnowledgeGraph, head: str, relation: str, text: str) -> str:
-    """The id of a tail: an entity by id or name, or a date or quantity as one writes it.
+    """Id of a tail: an entity by id or name, or a date or quantity in words.
 
-    What a text like "1984" means depends on what the relation's other tails are, and so does the unit of a number.
+    The relation's other tails decide whether "1984" is a date or a quantity, and which unit a number has.
     """
     text = " ".join(text.split())
     if is_literal(text):
@@ -168,7 +168,7 @@ def resolve_tail(graph: KnowledgeGraph, head: str, relation: str, text: str) -> 
 
 
 def sample_tails(graph: KnowledgeGraph, head: str, relation: str) -> list[str]:
-    """Some tails of a relation, those of `head` first: what a new one is likely to be like."""
+    """Some stored tails of a relation, those of `head` first, as examples of what a tail can be."""
     own = [fact.tail for fact in graph.store.facts_of(head) if fact.relation == relation]
     rows = graph.store.rows(
         "SELECT t.id FROM relation r JOIN fact f ON f.relation = r.number JOIN entity t ON t.number = f.tail"
@@ -189,19 +189,19 @@ def _typed_date(graph: KnowledgeGraph, text: str) -> str:
 
 
 def _typed_quantity(graph: KnowledgeGraph, text: str, samples: list[str]) -> str:
-    """A number takes the unit that the other tails have; a unit that is given must be one of theirs."""
+    """A bare number gets the unit of the first quantity in `samples`; a typed unit must be one of theirs."""
     units = dict.fromkeys(quantity_unit(id) for id in samples if is_quantity(id))
     readings = parse_quantity(text)
-    for amount, said in readings:
-        if not said:
+    for amount, unit_text in readings:
+        if not unit_text:
             return Quantity(amount, next(iter(units)) or "1").id
         for unit in filter(None, units):
-            if normal_unit(said) in unit_spellings(graph.unit_names(unit)):
+            if normal_unit(unit_text) in unit_spellings(graph.unit_names(unit)):
                 return Quantity(amount, unit).id
     if readings:
         raise LiteralError(
-            f"the unit of {text!r} is none that this relation has",
-            remedy=f"give the number alone, or an id like {Quantity(readings[0][0], 'Q1').id}",
+            f"the unit of {text!r} is not used by this relation",
+            remedy=f"give only the number, or an id like {Quantity(readings[0][0], 'Q1').id}",
         )
     try:
         return resolve_entity(graph, text)
@@ -210,13 +210,13 @@ def _typed_quantity(graph: KnowledgeGraph, text: str, samples: list[str]) -> str
 
 
 def _as_stored(graph: KnowledgeGraph, id: str) -> str:
-    """The spelling that the graph already has for this date or quantity."""
+    """The id under which the graph already stores this date or quantity, else `id`."""
     number = graph.find(id)
     return id if number is None else graph.id(number)
 
 
 def parse_fact(graph: KnowledgeGraph, text: str) -> tuple[str, str, str]:
-    """Split `HEAD RELATION TAIL` where each part is an id or a name of several words. Returns ids."""
+    """Split `HEAD RELATION TAIL`, where each part is an id or a name of one or more words. Returns ids."""
     for separator in ("|", "\t"):
         if separator in text:
             parts = [part.strip() for part in text.split(separator)]
@@ -228,7 +228,7 @@ def parse_fact(graph: KnowledgeGraph, text: str) -> tuple[str, str, str]:
         return _resolved(graph, *words)
     names = relation_names(graph)
     readings: dict[tuple[str, str, str], None] = {}
-    problems: dict[int, KglmError] = {}  # by how many words name the relation
+    problems: dict[int, KglmError] = {}  # number of words in the relation -> first error
     for i in range(1, len(words) - 1):
         for j in range(i + 1, len(words)):
             relation = " ".join(words[i:j])
@@ -244,7 +244,7 @@ def parse_fact(graph: KnowledgeGraph, text: str) -> tuple[str, str, str]:
         return next(iter(readings))
     if readings:
         raise GraphError(
-            f"{text!r} can be read in {len(readings)} ways", remedy="write HEAD | RELATION | TAIL, or use ids"
+            f"{text!r} has {len(readings)} possible readings", remedy="write HEAD | RELATION | TAIL, or use ids"
         )
     if problems:
         raise problems[max(problems)]
@@ -253,7 +253,7 @@ def parse_fact(graph: KnowledgeGraph, text: str) -> tuple[str, str, str]:
 
 def _resolved(graph: KnowledgeGraph, head: str, relation: str, tail: str) -> tuple[str, str, str]:
     relation = resolve_relation(graph, relation)
-    if relation.startswith(REVERSE):  # said from the tail's side: the fact itself runs the other way
+    if relation.startswith(REVERSE):  # facts are stored in the forward direction
         relation, head, tail = relation.removeprefix(REVERSE), tail, head
     head = resolve_entity(graph, head)
     return head, relation, resolve_tail(graph, head, relation, tail)

@@ -1,6 +1,6 @@
-"""Arrays on disk that replace each other: `HOME/NUMBER/`, each directory complete or absent, the highest number counts.
+"""Versions of arrays on disk: `ROOT/NUMBER/`, each directory complete or absent; the highest number is current.
 
-A reader that has mapped the arrays of a directory keeps them when it is replaced.
+A reader that has mapped the arrays of a version can use them after the version is replaced.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from kglm.errors import DataError
 from kglm.files import atomic_directory, reading, remove_directory, write_json
 
 
-def publish(home: Path, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> Path:
-    """Write `NAME.npy` for each array, and meta.json, as the new highest number; then remove the older ones.
+def publish(root: Path, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> Path:
+    """Write `NAME.npy` for each array and meta.json as the new highest number; then remove the older versions.
 
-    One writer at a time: what others have left half done is cleared away.
+    Only one process may write at a time: temporary directories of earlier writers are removed.
     """
-    for leftover in home.glob(".*"):
+    for leftover in root.glob(".*"):
         shutil.rmtree(leftover, ignore_errors=True)
-    older = _numbered(home)
-    directory = home / str(older[-1] + 1 if older else 1)
+    older = _numbered(root)
+    directory = root / str(older[-1] + 1 if older else 1)
     with atomic_directory(directory) as temporary:
         for name, array in arrays.items():
             np.save(temporary / f"{name}.npy", array, allow_pickle=False)
         write_json(temporary / "meta.json", meta)
     for number in older:
-        remove_directory(home / str(number))
+        remove_directory(root / str(number))
     return directory
 
 
-def newest(home: Path) -> Path | None:
-    """The directory that counts, if there is any."""
-    numbers = _numbered(home)
-    return home / str(numbers[-1]) if numbers else None
+def newest(root: Path) -> Path | None:
+    """The current directory, or None."""
+    numbers = _numbered(root)
+    return root / str(numbers[-1]) if numbers else None
 
 
 def load_array(path: Path, remedy: str, *, mapped: bool) -> npt.NDArray[Any]:
-    """An array of a published directory; the error of a damaged file says where, and `remedy`."""
+    """Load an array of a published directory; a damaged file raises DataError with its path and `remedy`."""
     try:
         with reading(path):
             # asarray: a plain view of the mapped file; slices of the memmap class are several times slower
@@ -53,12 +53,12 @@ def load_array(path: Path, remedy: str, *, mapped: bool) -> npt.NDArray[Any]:
         raise DataError(error.what, place=path, remedy=remedy) from error
 
 
-def discard(home: Path) -> None:
-    """Remove all that was published, and what was left half done."""
-    for number in reversed(_numbered(home)):
-        remove_directory(home / str(number))
-    shutil.rmtree(home, ignore_errors=True)
+def discard(root: Path) -> None:
+    """Remove all versions and temporary directories."""
+    for number in reversed(_numbered(root)):
+        remove_directory(root / str(number))
+    shutil.rmtree(root, ignore_errors=True)
 
 
-def _numbered(home: Path) -> list[int]:
-    return sorted(int(path.name) for path in home.iterdir() if path.name.isdigit()) if home.is_dir() else []
+def _numbered(root: Path) -> list[int]:
+    return sorted(int(path.name) for path in root.iterdir() if path.name.isdigit()) if root.is_dir() else []

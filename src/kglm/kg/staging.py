@@ -1,9 +1,9 @@
-"""Building a graph file: records are staged as they are read, then numbered, joined and written in one go.
+"""Build a graph file: stage records as they are read, then number, join and write them in one transaction.
 
-The staging file, `KG.partial`, is an SQLite file too. Each block of input is one transaction that also records how far
-it goes, so a killed import goes on where it was. Everything that needs the whole (numbering, duplicates, joining
-qualifiers with their statements, hops) is SQL: SQLite sorts on disk, so memory stays bounded however big the
-source is. The finished graph appears under its name by a rename.
+The staging file, `KG.partial`, is an SQLite file. Each block of input is one transaction that also records the position
+in the source, so a killed import resumes there. Steps over all records (numbering, duplicates, joining qualifiers with
+their statements, hops) are SQL: SQLite sorts on disk, so memory is bounded for a source of any size. A rename gives the
+finished graph its name.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from kglm.progress import Advance
 
 CACHE_KIB = 32 << 10
 HUB = 1000
-"""Hops do not go backwards through an entity that more facts than this point at by one relation: through
-"human" everybody would be two hops from everybody."""
+"""With more than this many facts (·, relation, entity), no hop leads from the entity back to their heads: otherwise all
+people would be two hops apart, through "human"."""
 
 _SCHEMA = """
 CREATE TABLE job(value TEXT NOT NULL);
@@ -54,7 +54,7 @@ class Staging:
         text = json.dumps(job, sort_keys=True)
         with writing(self.path):
             if self.path.exists() and self._job() != text:
-                print(f"note: {self.path} is of another import and is discarded", file=sys.stderr)
+                print(f"note: {self.path} belongs to another import and is discarded", file=sys.stderr)
                 self.discard()
             self.resumed = self.path.exists()
             self._connection = self._connect()
@@ -71,22 +71,25 @@ class Staging:
         return connection
 
     def _job(self) -> str | None:
-        """What the staging file that is there is of; a file that is none is not ours to touch."""
+        """Job of the existing staging file; raises KglmError for any other file, which must not be overwritten."""
         connection = sqlite3.connect(self.path)
         try:
             row = connection.execute("SELECT value FROM job").fetchone()
             return row[0] if row else None
         except sqlite3.OperationalError as error:
             if "no such table" in str(error) and not connection.execute("SELECT 1 FROM sqlite_master").fetchone():
-                return None  # killed before the first block
-            raise KglmError("is no unfinished import", place=self.path, remedy="move it away") from error
+                return None  # killed before the first transaction
+            raise self._not_staging() from error
         except sqlite3.DatabaseError as error:
-            raise KglmError("is no unfinished import", place=self.path, remedy="move it away") from error
+            raise self._not_staging() from error
         finally:
             connection.close()
 
+    def _not_staging(self) -> KglmError:
+        return KglmError("is not an unfinished import", place=self.path, remedy="move it away: imports use this name")
+
     def discard(self) -> None:
-        """Forget everything staged."""
+        """Delete the staging file."""
         for suffix in ("", "-wal", "-shm", "-journal"):
             Path(f"{self.path}{suffix}").unlink(missing_ok=True)
 
@@ -96,12 +99,12 @@ class Staging:
     # Staging
 
     def progress(self, source: int) -> tuple[int, int, bool]:
-        """Offset and line where reading goes on, and whether the source is done."""
+        """Offset and line at which reading resumes, and whether the source is done."""
         row = self._connection.execute("SELECT offset, line, done FROM progress WHERE source = ?", (source,)).fetchone()
         return (row[0], row[1], bool(row[2])) if row else (0, 1, False)
 
     def add(self, batch: Batch, source: int, *, offset: int, line: int, done: bool = False) -> None:
-        """Stage a batch and how far it goes, in one transaction."""
+        """Stage a batch and the position after it, in one transaction."""
         with writing(self.path), self._connection as connection:
             connection.executemany("INSERT INTO entity VALUES (?, ?, ?)", batch.entities)
             connection.executemany("INSERT INTO name VALUES (?, ?, ?)", batch.names)
@@ -123,7 +126,7 @@ class Staging:
         return Counter(dict(self._connection.execute("SELECT reason, count FROM skipped ORDER BY reason")))
 
     def problems(self, limit: int) -> list[tuple[int, int, str]]:
-        """Source, line and complaint of the first problems."""
+        """Source, line and description of the first problems."""
         return self._connection.execute(
             "SELECT source, line, what FROM problem ORDER BY source, line LIMIT ?", (limit,)
         ).fetchall()
@@ -135,10 +138,10 @@ class Staging:
     # Finishing
 
     STEPS = 5
-    """How often `finish` advances."""
+    """Number of calls of `advance` in `finish`."""
 
     def finish(self, *, language: str, near: Iterable[str] | None, hops: int, advance: Advance) -> int:
-        """Write the graph under its name and drop the staging file. Returns how many facts were duplicates."""
+        """Write the graph file and delete the staging file. Returns the number of duplicate facts."""
         new = self.target.with_name(self.target.name + ".new")
         for leftover in (new, Path(f"{new}-journal")):
             leftover.unlink(missing_ok=True)
@@ -168,7 +171,7 @@ class Staging:
                 connection.execute("DETACH graph")
                 with new.open("rb") as stream:
                     os.fsync(stream.fileno())
-                for old in ("-journal", "-wal", "-shm"):  # of a graph that is replaced
+                for old in ("-journal", "-wal", "-shm"):  # left by the graph that is replaced
                     Path(f"{self.target}{old}").unlink(missing_ok=True)
                 new.replace(self.target)
                 sync_directory(self.target.parent)
@@ -181,7 +184,7 @@ class Staging:
         return duplicates
 
     def _collect_facts(self) -> None:
-        """Facts, and qualifiers as facts of their own: (head, P:Q, value)."""
+        """Facts, and each qualifier as a fact (head, PROPERTY:QUALIFIER, value)."""
         execute = self._connection.execute
         execute("DROP TABLE IF EXISTS all_fact")
         execute("CREATE TABLE all_fact(head TEXT, relation TEXT, tail TEXT, rank INTEGER)")
@@ -193,7 +196,7 @@ class Staging:
         )
 
     def _keep_near(self, seeds: Iterable[str], hops: int) -> None:
-        """Drop the facts whose ends are not both within `hops` of the seeds; dates and quantities follow their head."""
+        """Keep facts whose head and tail are within `hops` of the seeds; a date or quantity is kept with its head."""
         execute = self._connection.execute
         execute("CREATE INDEX all_fact_head ON all_fact(head)")
         execute("CREATE INDEX all_fact_tail ON all_fact(tail)")
@@ -203,7 +206,7 @@ class Staging:
             "INSERT INTO hub SELECT tail, relation FROM all_fact GROUP BY tail, relation HAVING count(*) > ?",
             (HUB,),
         )
-        entities = ((seed,) for seed in seeds if not is_literal(seed))  # nobody is near through a date
+        entities = ((seed,) for seed in seeds if not is_literal(seed))  # no hops through a date
         self._connection.executemany("INSERT OR IGNORE INTO near VALUES (?, 0)", entities)
         for hop in range(1, hops + 1):
             execute(
@@ -219,7 +222,7 @@ class Staging:
         )
 
     def _write_entities(self, filtered: bool) -> None:
-        """Entities are numbered in the order of their ids: the same content gives the same numbers."""
+        """Number entities in the order of their ids, so that the same content gives the same numbers."""
         execute = self._connection.execute
         only_near = (
             "WHERE id IN (SELECT id FROM near) OR id IN (SELECT substr(relation, 1, instr(relation || ':', ':') - 1)"
@@ -234,7 +237,7 @@ class Staging:
             "  UNION SELECT head FROM all_fact UNION SELECT tail FROM all_fact)"
         )
         execute("CREATE INDEX IF NOT EXISTS main.entity_id ON entity(id)")
-        for column in ("description", "title"):  # the first source that says it
+        for column in ("description", "title"):  # from the first source that has one
             execute(
                 f"UPDATE graph.entity SET {column} = found.{column} FROM (SELECT id, {column}, min(rowid)"
                 f" FROM main.entity WHERE {column} IS NOT NULL GROUP BY id) AS found WHERE graph.entity.id = found.id"
@@ -246,8 +249,8 @@ class Staging:
         )
         execute(
             "INSERT INTO graph.relation SELECT row_number() OVER (ORDER BY id), id,"
-            " (SELECT label FROM main.relation r WHERE r.id = known.id AND label <> '' ORDER BY rowid LIMIT 1)"
-            " FROM (SELECT relation AS id FROM all_fact UNION SELECT id FROM main.relation) known"
+            " (SELECT label FROM main.relation r WHERE r.id = used.id AND label <> '' ORDER BY rowid LIMIT 1)"
+            " FROM (SELECT relation AS id FROM all_fact UNION SELECT id FROM main.relation) used"
         )
         execute("INSERT OR IGNORE INTO graph.redirect SELECT source, target FROM main.redirect ORDER BY rowid")
 
@@ -270,13 +273,13 @@ class Staging:
             " JOIN graph.fact s ON s.head = h.number AND s.relation = r.number AND s.tail = t.number"
             " JOIN graph.fact q ON q.head = h.number AND q.relation = qr.number AND q.tail = qt.number"
         )
-        [kept] = execute("SELECT count(*) FROM graph.fact").fetchone()
-        return int(staged) - int(kept)
+        [written] = execute("SELECT count(*) FROM graph.fact").fetchone()
+        return int(staged) - int(written)
 
     def _refuse_empty(self, filtered: bool) -> None:
         if self._connection.execute("SELECT 1 FROM graph.fact").fetchone() is None:
             what = "no fact is near the entities of the documents" if filtered else "no fact found in the sources"
-            raise DataError(what, place=self.target, remedy="do documents and sources use the same ids?")
+            raise DataError(what, place=self.target, remedy="check that documents and sources use the same ids")
 
     def _write_meta(self, language: str) -> None:
         digest = hashlib.blake2b(digest_size=8)

@@ -1,14 +1,13 @@
-"""The SQLite file that is the knowledge graph: one inspectable file, the only truth.
+"""The SQLite file of a knowledge graph. Arrays and vectors are derived from it and can be rebuilt. The tables:
 
-Everything else (arrays, vectors) is derived from it and can be deleted. The tables:
-
-    entity(number, id, description, title)       numbers are 0, 1, 2 … without gaps; literals are entities too
-    name(entity, position, text, folded)         position 0 is the label, the rest are aliases in order
-    relation(number, id, label)                  number 0 is `@@REFLEXIVE@@`
-    fact(number, head, relation, tail, rank)     rank 0 normal, 1 preferred; each triple once
-    qualifier(statement, fact)                   `fact` (relation P…:P…) qualifies the fact `statement`
-    redirect(source, target)                     Wikipedia titles
-    edit, change                                 the journal: what was edited, when, and what undoes what
+entity(number, id, description, title)       numbers are 0, 1, 2 … without gaps; literals are entities too
+name(entity, position, text, folded)         position 0 is the label, the rest are aliases in order
+relation(number, id, label)                  number 0 is `@@REFLEXIVE@@`
+fact(number, head, relation, tail, rank)     rank 0 normal, 1 preferred; each triple once
+qualifier(statement, fact)                   `fact` (relation P…:P…) qualifies the fact `statement`
+redirect(source, target)                     Wikipedia titles
+edit, change                                 the journal: edits, their time, their changes, and which edit they undo
+meta(key, value)                             digest of the import, language
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from kglm.files import reading, writing
 from kglm.kg.ids import REFLEXIVE, normalise_title
 
 VERSION = 1
-APPLICATION_ID = 0x6B676C6D  # "kglm": `file` and this module know the graph by it
+APPLICATION_ID = 0x6B676C6D  # "kglm" in ASCII: identifies graph files
 RANKS = ("normal", "preferred")
 
 SCHEMA = """
@@ -59,11 +58,11 @@ CREATE INDEX fact_tail ON fact(tail, relation, head);
 CREATE INDEX fact_relation ON fact(relation, tail);
 CREATE INDEX qualifier_fact ON qualifier(fact);
 """
-"""Made after a bulk load, when they cost least."""
+"""Created after the bulk load, which is faster than updating them during it."""
 
 
 class FactRow(NamedTuple):
-    """A stored fact, by ids."""
+    """A stored fact; entities and the relation are ids."""
 
     head: str
     relation: str
@@ -72,19 +71,19 @@ class FactRow(NamedTuple):
 
 
 class Found(NamedTuple):
-    """An answer to `Store.search`."""
+    """One result of `Store.search`."""
 
     id: str
     label: str
     match: str
     """The name that matched."""
     facts: int
-    """How many facts it takes part in: the better known of two homonyms comes first."""
+    """Number of facts with the entity as head or tail; homonyms with more facts come first."""
     description: str | None
 
 
 class Store:
-    """An open graph file. Safe for threads; a process that forks opens its own."""
+    """An open graph file. Threads may share it; each process must open its own."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
@@ -93,7 +92,7 @@ class Store:
 
     @classmethod
     def open(cls, path: str | Path, *, writable: bool = False) -> Store:
-        """Open a graph; errors say what is wrong with a file that is none."""
+        """Open a graph file. Raises DataError, VersionError or KglmError if it cannot be used."""
         path = Path(path)
         with reading(path):
             with path.open("rb") as stream:
@@ -102,10 +101,10 @@ class Store:
                 raise DataError(
                     "is not a knowledge graph file",
                     place=path,
-                    remedy="make one with: kglm kg import SOURCE --to KG",
+                    remedy="create one with: kglm kg import SOURCE --to KG",
                 )
         connection = sqlite3.connect(
-            # never "ro": what a killed writer left half done can only be rolled back by a connection that may write
+            # never "ro": rolling back the transaction of a killed writer needs a writable connection
             f"{path.absolute().as_uri()}?mode=rw",
             uri=True,
             isolation_level=None,
@@ -122,7 +121,7 @@ class Store:
             if "locked" in str(error):
                 raise KglmError("is being written by another process", place=path, remedy="try again later") from error
             raise DataError(
-                f"cannot be read as a graph ({error})", place=path, remedy="look at it with: kglm doctor KG"
+                f"cannot be read as a graph ({error})", place=path, remedy="check it with: kglm doctor KG"
             ) from error
         except KglmError:
             connection.close()
@@ -136,11 +135,11 @@ class Store:
             raise DataError(
                 "is an SQLite file, but not a knowledge graph",
                 place=self.path,
-                remedy="make one with: kglm kg import SOURCE --to KG",
+                remedy="create one with: kglm kg import SOURCE --to KG",
             )
         if version != VERSION:
             raise VersionError(
-                f"is a graph of format {version}, this version of kglm reads {VERSION}",
+                f"has graph format {version}; this version of kglm reads format {VERSION}",
                 place=self.path,
                 remedy="import it again, or use the version of kglm that wrote it",
             )
@@ -159,12 +158,12 @@ class Store:
             return self._connection.execute(query, values).fetchall()
 
     def stream(self, query: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
-        """Rows without holding them all; on a cursor of its own."""
+        """Iterate over rows on a separate cursor, without loading all of them into memory."""
         return iter(self._connection.cursor().execute(query, values))
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """All or nothing, on disk when this returns."""
+        """Run the block as one write transaction, on disk when it ends and rolled back on any exception."""
         with self._lock, writing(self.path):
             try:
                 self._connection.execute("BEGIN IMMEDIATE")
@@ -182,7 +181,7 @@ class Store:
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Reads in here see one state, whatever other processes write meanwhile."""
+        """Reads in this block see one state of the file, even while other processes write."""
         with self._lock:
             self._connection.execute("BEGIN")
             try:
@@ -190,10 +189,10 @@ class Store:
             finally:
                 self._connection.execute("COMMIT")
 
-    # What is in it
+    # Queries
 
     def digest(self, generation: int) -> str:
-        """A hash of the content after that many edits. The same import and the same edits give the same one."""
+        """Hash of the content after edit `generation`; equal for the same import and the same edits."""
         if generation == 0:
             rows = self.rows("SELECT value FROM meta WHERE key = 'identity'")
         else:
@@ -204,12 +203,12 @@ class Store:
 
     @property
     def generation(self) -> int:
-        """The number of the latest edit; 0 as imported."""
+        """Number of the latest edit; 0 after the import."""
         [[value]] = self.rows("SELECT coalesce(max(number), 0) FROM edit")
         return int(value)
 
     def count_changes(self, since: int) -> int:
-        """How many changes the edits after generation `since` made."""
+        """Number of changes in edits after generation `since`."""
         [[count]] = self.rows("SELECT count(*) FROM change WHERE edit > ?", (since,))
         return int(count)
 
@@ -221,7 +220,7 @@ class Store:
         return {"facts": facts, "entities": entities, "aliases": names - labels, "relations": relations}
 
     def facts_of(self, id: str) -> list[FactRow]:
-        """The stored facts with this head, in order of relation and tail."""
+        """Stored facts with this head, sorted by relation, preferred rank first, then tail."""
         rows = self.rows(
             "SELECT h.id, r.id, t.id, f.rank FROM entity h JOIN fact f ON f.head = h.number"
             " JOIN relation r ON r.number = f.relation JOIN entity t ON t.number = f.tail"
@@ -231,7 +230,7 @@ class Store:
         return [FactRow(*row) for row in rows]
 
     def links_of(self, id: str) -> list[tuple[FactRow, FactRow]]:
-        """The (statement, qualifier) pairs of all statements with this head."""
+        """(statement, qualifier) pairs of all statements with this head."""
         rows = self.rows(
             "SELECT h.id, r.id, t.id, f.rank, h.id, qr.id, qt.id, q.rank FROM entity h JOIN fact f ON f.head = h.number"
             " JOIN qualifier x ON x.statement = f.number JOIN fact q ON q.number = x.fact"
@@ -248,7 +247,7 @@ class Store:
         return rows[0] if rows else (None, None)
 
     def search(self, text: str, limit: int = 20) -> list[Found]:
-        """Entities by id or name: exact, then ignoring case, then names that start with `text`."""
+        """Find entities by id or name: exact matches, then matches ignoring case, then names that start with `text`."""
         text = " ".join(text.split())
         if not text:
             return []
@@ -269,7 +268,7 @@ class Store:
         return [Found(id, label, match, facts, about) for id, match, _, facts, label, about in rows]
 
     def by_title(self, title: str) -> str | None:
-        """The entity of a Wikipedia title, redirects followed to the end; a cycle ends in None."""
+        """Entity id of a Wikipedia title after following redirects; None if there is none or redirects form a cycle."""
         seen: set[str] = set()
         current = normalise_title(title)
         while current not in seen:
@@ -284,7 +283,7 @@ class Store:
 
 
 def create_schema(connection: sqlite3.Connection, schema: str = "main") -> None:
-    """The empty tables of a graph, in a new database or an attached one."""
+    """Create the empty tables of a graph in a new or attached database."""
     script = SCHEMA if schema == "main" else _qualified(SCHEMA, schema)
     for statement in filter(str.strip, script.split(";\n")):
         connection.execute(statement)

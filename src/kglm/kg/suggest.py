@@ -1,7 +1,7 @@
-"""Whom a misspelt name may be of: "Barak Obama" is close to Barack Obama.
+"""Suggest entities for a misspelt name: "Barak Obama" is close to Barack Obama.
 
-Only names are compared that the store's index finds: those of entities with a name that begins as the text or as one of
-its words does. So the cost is bounded whatever the size of the graph.
+Candidates come from the store's index: entities with a name that starts like the text or like one of its words. This
+bounds the cost for a graph of any size.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from kglm.kg.graph import KnowledgeGraph
 
-LONGEST = 80
-"""Characters of a text; nobody misspells a longer name."""
-BEGINNING = 3
-"""Characters that a misspelt word is taken to begin with rightly."""
-MOST_WORDS = 4
-ENTITIES = 1_000
-"""Compared for each beginning, at most: those of names as long as the text first."""
-CLOSE = 0.75
-"""How alike two names are at least, by difflib's ratio."""
+MAX_CHARACTERS = 80
+"""Longer texts get no suggestion."""
+PREFIX = 3
+"""Number of first characters of a word that are assumed to be spelt correctly."""
+MAX_WORDS = 4
+MAX_CANDIDATES = 1_000
+"""Names taken from the index for each prefix; those closest in length to the text come first."""
+MIN_SIMILARITY = 0.75
+"""Smallest difflib ratio of a suggested name."""
 
 
 class Suggestion(NamedTuple):
-    """An entity that may be meant."""
+    """A suggested entity."""
 
     id: str
     label: str
@@ -35,28 +35,28 @@ class Suggestion(NamedTuple):
 
 
 def suggest(graph: KnowledgeGraph, text: str, limit: int = 3) -> list[Suggestion]:
-    """Entities with a name like this one, the most alike first."""
+    """Entities with a similar name, most similar first."""
     wanted = text.casefold()
-    if not wanted or len(wanted) > LONGEST:
+    if not wanted or len(wanted) > MAX_CHARACTERS:
         return []
     owners: dict[str, list[str]] = {}
-    for id, name in _near(graph, wanted):
+    for id, name in _candidates(graph, wanted):
         owners.setdefault(name, []).append(id)
-    close = difflib.get_close_matches(wanted, owners, 2 * limit, CLOSE)
+    close = difflib.get_close_matches(wanted, owners, 2 * limit, MIN_SIMILARITY)
     ids = dict.fromkeys(id for name in close for id in owners[name])
     return [Suggestion(id, graph.label(graph.number(id))) for id in ids][:limit]
 
 
-def _near(graph: KnowledgeGraph, wanted: str) -> Iterator[tuple[str, str]]:
-    """(id, folded name) of all names of the entities that are worth a comparison."""
-    words = [word for word in wanted.split()[:MOST_WORDS] if len(word) >= BEGINNING]
-    beginnings = dict.fromkeys([wanted[:BEGINNING], *(word[: max(BEGINNING, len(word) - 2)] for word in words)])
+def _candidates(graph: KnowledgeGraph, wanted: str) -> Iterator[tuple[str, str]]:
+    """(id, case-folded name) of all names of the candidate entities."""
+    words = [word for word in wanted.split()[:MAX_WORDS] if len(word) >= PREFIX]
+    prefixes = dict.fromkeys([wanted[:PREFIX], *(word[: max(PREFIX, len(word) - 2)] for word in words)])
     seen: set[int] = set()
-    for beginning in beginnings:
+    for prefix in prefixes:
         found = graph.store.rows(
             "SELECT entity FROM name WHERE folded >= ?1 AND folded < ?1 || char(0x10FFFF)"
             " ORDER BY abs(length(folded) - ?2), folded LIMIT ?3",
-            (beginning, len(wanted), ENTITIES),
+            (prefix, len(wanted), MAX_CANDIDATES),
         )
         new = sorted({entity for [entity] in found} - seen)
         seen.update(new)
@@ -67,5 +67,5 @@ def _near(graph: KnowledgeGraph, wanted: str) -> Iterator[tuple[str, str]]:
                 f" WHERE n.entity IN ({','.join('?' * len(part))})",
                 tuple(part),
             )
-    for number, names in graph.overlay.names.items():  # entities of edits that the store may not know
+    for number, names in graph.overlay.names.items():  # entities created by edits; a fork's are not in the store
         yield from ((graph.id(number), name.casefold()) for name in names)

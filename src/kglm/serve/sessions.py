@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from kglm.answer.model import FactAwareLM
 from kglm.errors import GraphError, LiteralError
-from kglm.kg.edits import FactEdit, by_ids
+from kglm.kg.edits import FactEdit, resolve_edit
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.journal import Change
 from kglm.serve.problems import Problem
@@ -55,7 +55,7 @@ class Session:
         if self._live is None:
             fork = self.base.graph.fork()
             for each in self.done:
-                fork.take(list(each.changes))
+                fork.apply_planned(list(each.changes))
             self._live = FactAwareLM(self.base.run.on(fork), self.base)
         return self._live
 
@@ -66,7 +66,7 @@ class Session:
     def edit(self, wanted: FactEdit) -> Done:
         """One more edit, by ids or names."""
         fork = self.live.graph.fork()
-        edit = by_ids(fork, wanted)
+        edit = resolve_edit(fork, wanted)
         self.done.append(Done(edit, tuple(fork.edit([edit]))))
         self.cool()
         return self.done[-1]

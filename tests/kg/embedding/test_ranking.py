@@ -14,7 +14,7 @@ from support.rings import as_set
 def brute_force_ranks(
     data: GraphTriples, facts: Triples, entity: np.ndarray, relation: np.ndarray
 ) -> list[list[float]]:
-    known = as_set(data.known)
+    known = as_set(data.triples)
     result: list[list[float]] = [[], []]
     for p, r, e in zip(*facts, strict=True):
         for side in (0, 1):
@@ -39,7 +39,7 @@ def test_ranks_equal_brute_force(data: GraphTriples, at_once: int, monkeypatch: 
     entity = generator.integers(-1, 2, (data.rows, 3)).astype(np.float32)
     relation = generator.integers(-1, 2, (data.relations, 3)).astype(np.float32)
     facts = split(data, 50, generator).held_out
-    more = data.known.take(generator.permutation(np.flatnonzero(data.known.tail > MEAN))[:30])
+    more = data.triples.take(generator.permutation(np.flatnonzero(data.triples.tail > MEAN))[:30])
     for asked in (facts, more):
         found = filtered_ranks(data, asked, entity, relation)
         assert found.tolist() == brute_force_ranks(data, asked, entity, relation)

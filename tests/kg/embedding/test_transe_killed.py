@@ -21,7 +21,7 @@ INTERRUPTED = 77
 
 
 def embed(path: Path, epochs: int) -> None:
-    transe.ROUND = 64
+    transe.ROUND_PAIRS = 64
     try:
         embed_graph(path, TransEConfig(dim=32, epochs=epochs, batch=16, save_every=0))
     except KeyboardInterrupt:
@@ -48,7 +48,7 @@ def finished(path: Path) -> tuple[bool, bytes]:
 
 
 def test_killed_and_run_again_is_never_killed(tmp_path: Path, forks: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transe, "ROUND", 64)
+    monkeypatch.setattr(transe, "ROUND_PAIRS", 64)
     whole, killed = (make_store(tmp_path / name, ring()) for name in ("whole", "killed"))
     for pause in (0.0, 0.15):
         process = started(forks, killed)
@@ -78,7 +78,7 @@ def test_two_at_once_are_told(tmp_path: Path, forks: Any) -> None:
     process = started(forks, path, 100_000)
     try:
         wait_for_state(path)
-        with pytest.raises(KglmError, match="being made"):
+        with pytest.raises(KglmError, match="is training vectors"):
             embed_graph(path, SMALL)
     finally:
         process.kill()

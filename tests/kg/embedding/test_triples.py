@@ -36,10 +36,10 @@ def test_triples_are_all_edges_but_reflexive_ones_each_once(path: Path) -> None:
             for r, tail in zip(*graph.edges(node), strict=True)
             if r > 1
         }
-        assert as_set(data.known) == edges and len(data.known) == len(edges)
+        assert as_set(data.triples) == edges and len(data.triples) == len(edges)
         born, qualifier = graph.find_relation("P569"), graph.find_relation("P2:P1082")
-        assert (data.known.relation == born).sum() == 60  # two dates each: one triple
-        assert (data.known.relation == qualifier).sum() == 20
+        assert (data.triples.relation == born).sum() == 60  # two dates each: one triple
+        assert (data.triples.relation == qualifier).sum() == 20
 
 
 def test_edits_are_in_the_triples(path: Path) -> None:
@@ -51,16 +51,16 @@ def test_edits_are_in_the_triples(path: Path) -> None:
         nobody, other = data.row_of_node[graph.number("Q5000")], data.row_of_node[graph.number("Q3")]
         knows = graph.find_relation("P1")
         assert knows is not None
-        assert {(nobody, knows, other), (other, knows + 1, nobody)} <= as_set(data.known)
-        assert (nobody, graph.find_relation("P569"), DATE) in as_set(data.known)
+        assert {(nobody, knows, other), (other, knows + 1, nobody)} <= as_set(data.triples)
+        assert (nobody, graph.find_relation("P569"), DATE) in as_set(data.triples)
 
 
 def test_held_out_facts_go_with_their_reverses(data: GraphTriples) -> None:
     training, held_out = split(data, 50, np.random.default_rng(0))
     assert len(held_out) == 3  # 1 % of 240, rounded up
     reverse = Triples(held_out.tail, held_out.relation ^ 1, held_out.head)
-    assert as_set(held_out) <= as_set(data.known) and (held_out.tail >= FIRST_ENTITY).all()
-    assert as_set(training) == as_set(data.known) - as_set(held_out) - as_set(reverse)
+    assert as_set(held_out) <= as_set(data.triples) and (held_out.tail >= FIRST_ENTITY).all()
+    assert as_set(training) == as_set(data.triples) - as_set(held_out) - as_set(reverse)
     assert as_set(split(data, 50, np.random.default_rng(0)).held_out) == as_set(held_out)
     assert as_set(split(data, 50, np.random.default_rng(1)).held_out) != as_set(held_out)
 
@@ -72,5 +72,5 @@ def test_nothing_loses_its_last_link(tmp_path: Path, monkeypatch: pytest.MonkeyP
     for seed in range(10):
         training, held_out = split(data, 10_000, np.random.default_rng(seed))
         assert len(held_out) > 20
-        assert set(training.head.tolist()) == set(data.known.head.tolist())
-        assert set(training.relation.tolist()) == set(data.known.relation.tolist())
+        assert set(training.head.tolist()) == set(data.triples.head.tolist())
+        assert set(training.relation.tolist()) == set(data.triples.relation.tolist())

@@ -14,7 +14,7 @@ from kglm.kg.compiled import compile_store
 from kglm.kg.edits import FactEdit, NewEntity
 from kglm.kg.embedding import vectors as module
 from kglm.kg.embedding.triples import DATE, FIRST_ENTITY, MEAN, QUANTITY, graph_triples
-from kglm.kg.embedding.vectors import GraphVectors, Vectors, described
+from kglm.kg.embedding.vectors import GraphVectors, Vectors, graph_identity
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.snapshots import newest
 from kglm.kg.store import Store
@@ -39,9 +39,9 @@ def random_vectors(graph: KnowledgeGraph, seed: int = 0) -> Vectors:
     entity_RD /= np.linalg.norm(entity_RD, axis=1, keepdims=True)
     entity_RD[MEAN] = entity_RD[FIRST_ENTITY:].mean(0)
     relation_RD = np.zeros((data.relations, DIM), np.float32)
-    used = np.unique(data.known.relation)
+    used = np.unique(data.triples.relation)
     relation_RD[used] = generator.standard_normal((len(used), DIM))
-    return Vectors(entity_RD, relation_RD, data.row_of_node, {"graph": described(graph), "metrics": {"mrr": 0.5}})
+    return Vectors(entity_RD, relation_RD, data.row_of_node, {"graph": graph_identity(graph), "metrics": {"mrr": 0.5}})
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def change_meta(path: Path, **values: object) -> None:
 
 def test_another_format(path: Path) -> None:
     change_meta(path, format=99)
-    with pytest.raises(VersionError, match=r"format 99.*reads 1.*embed"):
+    with pytest.raises(VersionError, match=r"format 99.*reads format 1.*embed"):
         Vectors.load(path)
 
 

@@ -289,7 +289,7 @@ def test_formats_are_told_by_content(tmp_path: Path, content: bytes, format: str
 
 def test_what_no_format_is(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("hello world\n")
-    with pytest.raises(DataError, match="say which with --format"):
+    with pytest.raises(DataError, match="give --format"):
         describe_source(tmp_path / "x", ImportOptions())
     (tmp_path / "x").write_text(" \n")
     with pytest.raises(DataError, match="is empty"):

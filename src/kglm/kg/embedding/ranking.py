@@ -1,9 +1,9 @@
-"""Filtered ranks: where the true answer stands among all entities, when other true answers are taken away.
+"""Filtered ranks: the rank of the true answer among all entities, other true answers removed.
 
-For a fact (p, r, e) the tail is sought by the distance of all v to v_p + v_r, the head by the distance to v_e − v_r.
-Of answers at the same distance one half is counted as better: the mean of the most and the least favourable order.
+For a fact (p, r, e), tails are ranked by their distance to v_p + v_r, heads by their distance to v_e − v_r. Half of the
+answers at the same distance count as better: the mean of the best and the worst order.
 
-Shapes: M facts, Q questions at once, E entities, D dimensions.
+Shapes: M facts, Q questions of a batch, E entities, D dimensions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ HITS = (1, 3, 10)
 
 
 def metrics(data: GraphTriples, facts: Triples, entity_RD: FloatArray, relation_RD: FloatArray) -> dict[str, float]:
-    """Mean reciprocal rank and the share of ranks within 1, 3 and 10, over both sides; nothing without facts."""
+    """Mean reciprocal rank and hits at 1, 3 and 10, over heads and tails; empty without facts."""
     if not len(facts):
         return {}
     rank_2M = filtered_ranks(data, facts, entity_RD, relation_RD)
@@ -34,7 +34,7 @@ def metrics(data: GraphTriples, facts: Triples, entity_RD: FloatArray, relation_
 def filtered_ranks(
     data: GraphTriples, facts: Triples, entity_RD: FloatArray, relation_RD: FloatArray
 ) -> npt.NDArray[np.float64]:
-    """The ranks of the tails, then those of the heads. Memory is that of `SCORES_AT_ONCE` scores."""
+    """float64[2, M]: ranks of the tails, ranks of the heads. Needs memory for `SCORES_AT_ONCE` scores."""
     v_r = relation_RD[facts.relation]
     tails = _ranks(data, facts.head, facts.relation, facts.tail, entity_RD[facts.head] + v_r, entity_RD)
     heads = _ranks(data, facts.tail, facts.relation ^ 1, facts.head, entity_RD[facts.tail] - v_r, entity_RD)
@@ -49,7 +49,7 @@ def _ranks(
     question_MD: FloatArray,
     entity_RD: FloatArray,
 ) -> npt.NDArray[np.float64]:
-    """Ranks of answers by −||q − v||² / 2 + ||q||² / 2 = q·v − ||v||² / 2."""
+    """Ranks of answers by the score q·v − ||v||² / 2 = −||q − v||² / 2 + ||q||² / 2."""
     entity_ED = torch.from_numpy(entity_RD[FIRST_ENTITY:])
     half_norm_E = torch.linalg.vecdot(entity_ED, entity_ED) / 2
     start_M, end_M = answers(data, given_M, relation_M)
@@ -61,9 +61,9 @@ def _ranks(
         own_Q = answer_M[part] - FIRST_ENTITY
         own_score_Q1 = score_QE[question_Q, own_Q][:, None]
         for scores, start, end in zip(score_QE, start_M[part], end_M[part], strict=True):
-            others = data.known.tail[start:end]
-            scores[others[others >= FIRST_ENTITY] - FIRST_ENTITY] = -np.inf
+            true_tails = data.triples.tail[start:end]
+            scores[true_tails[true_tails >= FIRST_ENTITY] - FIRST_ENTITY] = -np.inf
         better_Q = (score_QE > own_score_Q1).sum(1)
-        same_Q = (score_QE == own_score_Q1).sum(1)  # the answer itself is among those taken away
+        same_Q = (score_QE == own_score_Q1).sum(1)  # the answer itself was removed above
         ranks.append(1 + better_Q + same_Q / 2)
     return np.concatenate(ranks)

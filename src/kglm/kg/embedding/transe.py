@@ -3,9 +3,9 @@
     delta(p, r, e) = ||v_p + v_r − v_e||²
     loss = Σ max(0, margin + delta(true) − delta(corrupted)),  head or tail replaced by a random entity
 
-Entities are kept at unit norm. `embed_graph` trains, measures on facts that were held out, and puts the vectors beside
-the graph. The order of triples and all random numbers of a round follow from (seed, epoch, round): a run that was
-killed and started again gives the same bits as one that was not.
+Entities have unit norm. `embed_graph` trains, evaluates on held-out facts, and saves the vectors beside the graph. The
+seed, epoch and round determine the order of triples and all random numbers, so a resumed run gives bit-identical
+vectors.
 
 Bordes et al., Translating Embeddings for Modeling Multi-relational Data, 2013.
 """
@@ -28,54 +28,54 @@ from kglm.errors import ConfigError, DataError, KglmError
 from kglm.files import exclusive, read_json
 from kglm.kg.arrays import LongArray
 from kglm.kg.embedding.triples import FIRST_ENTITY, MEAN, GraphTriples, Triples, graph_triples, split
-from kglm.kg.embedding.vectors import FloatArray, Vectors, described, vectors_directory
+from kglm.kg.embedding.vectors import FloatArray, Vectors, graph_identity, vectors_directory
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.snapshots import discard, load_array, newest, publish
 from kglm.progress import progress
 
-if TYPE_CHECKING:  # torch takes seconds to import; the command's help does not wait for it
+if TYPE_CHECKING:  # torch takes seconds to import, which `--help` should not need
     from kglm.kg.embedding.transe_step import Pairs, Table
 
 FORMAT = 1
-ROUND = 1 << 18
-"""Pairs between two chances to save or stop."""
-SHORT = np.float32(0.1)
-"""Length of a relation's vector at the start. At 1 the MRR on the shared graph is 6 % lower after 25 epochs."""
+ROUND_PAIRS = 1 << 18
+"""Pairs in a round; a run can be saved or stopped after each round."""
+INITIAL_RELATION_NORM = np.float32(0.1)
+"""Initial length of a relation vector. With 1 the MRR on the shared graph is 6 % lower after 25 epochs."""
 
 
 @dataclass(frozen=True)
 class TransEConfig:
-    """How the vectors are trained."""
+    """Settings of TransE training."""
 
     dim: int = 256
     """Dimensions of a vector."""
     epochs: int = 200
-    """How often each triple is seen."""
+    """Passes over the triples."""
     learning_rate: float = 0.03
-    """Step size; with adagrad, that of the first step of each number."""
+    """Step size; with adagrad, the size of the first step of each parameter."""
     optimiser: Literal["adagrad", "sgd"] = "adagrad"
-    """adagrad divides by the root of the sum of squared gradients of each number; sgd does not."""
+    """adagrad divides by the root of each parameter's sum of squared gradients; sgd does not."""
     batch: int = 1024
-    """Triples in a step."""
+    """Triples per step."""
     negatives: int = 1
     """Corruptions of each triple."""
     margin: float = 1.0
-    """By how much a true triple shall be nearer than a corrupted one."""
+    """Required gap in squared distance between a corrupted and a true triple."""
     held_out: int = 2000
-    """Facts that are not trained on but asked afterwards; at most 1 % of them."""
+    """Facts to evaluate on instead of training on them; at most 1 % of all facts."""
     seed: int = 0
     """The same seed gives the same vectors."""
     threads: int = 1
-    """Threads of each operation; the vectors are the same for any number."""
+    """Threads per operation; the vectors do not depend on it."""
     save_every: float = 60.0
-    """Seconds between states that a killed run continues from."""
+    """Seconds between saved states, from which a killed run resumes."""
 
-    def defining(self) -> dict[str, Any]:
-        """The settings that the vectors depend on."""
+    def determining(self) -> dict[str, Any]:
+        """The settings that determine the vectors."""
         return {name: value for name, value in asdict(self).items() if name not in ("threads", "save_every")}
 
     def __post_init__(self) -> None:
-        for name, least in _LEAST.items():
+        for name, least in _MINIMUM.items():
             if not getattr(self, name) >= least:
                 raise ConfigError(f"{name} is {getattr(self, name)}", remedy=f"it must be at least {least}")
         if not 0 < self.learning_rate < float("inf"):
@@ -84,7 +84,7 @@ class TransEConfig:
             raise ConfigError(f"optimiser is {self.optimiser!r}", remedy="use adagrad or sgd")
 
 
-_LEAST = {
+_MINIMUM = {
     "dim": 1, "epochs": 1, "batch": 1, "negatives": 1, "threads": 1, "margin": 0, "held_out": 0, "seed": 0,
     "save_every": 0,
 }  # fmt: skip
@@ -92,7 +92,7 @@ _LEAST = {
 
 @dataclass(frozen=True)
 class EmbedReport:
-    """What `embed_graph` did. The measures are None when no fact could be held out."""
+    """Results of `embed_graph`. The metrics are None if no fact could be held out."""
 
     mrr: float | None
     hits1: float | None
@@ -102,46 +102,46 @@ class EmbedReport:
     mrr_head: float | None
     triples_per_second: float
     seconds: float
-    """Spent on training, before a resume included."""
+    """Training time, including the time before a resume."""
     triples: int
-    """Different ones that were trained on, reverses included."""
+    """Distinct training triples, reverses included."""
     held_out: int
     entities: int
-    """With a vector of their own."""
+    """Entities with their own vector."""
     relations: int
-    """With a vector, reverses included."""
+    """Relations with a vector, reverses included."""
     epochs: int
     dim: int
     seed: int
     active: float
-    """The part of the pairs of the last round that was within the margin."""
+    """Share of the last round's pairs within the margin."""
     resumed: bool
     vectors: str
 
 
 def embed_graph(kg: str | Path, config: TransEConfig | None = None) -> EmbedReport:
-    """Train vectors for the graph file `kg` and put them beside it.
+    """Train vectors for the graph file `kg` and save them beside it.
 
-    A run that was stopped or killed goes on where it was when it is started again with the same settings.
+    A stopped or killed run resumes from its last saved state if it is started again with the same settings.
     """
     config = config or TransEConfig()
-    home = Path(f"{vectors_directory(kg)}.partial")
+    state = Path(f"{vectors_directory(kg)}.partial")
     with (
         KnowledgeGraph.open(kg) as graph,
-        exclusive(f"{vectors_directory(kg)}.lock", "other vectors of this graph are being made"),
+        exclusive(f"{vectors_directory(kg)}.lock", "another process is training vectors of this graph"),
         _threads(config.threads),
     ):
         from kglm.kg.embedding.ranking import metrics
 
         run = TransE(graph_triples(graph), config, place=kg)
-        key = {"format": FORMAT, "graph": graph.hash, "config": config.defining()}
-        resumed = run.restore(home, key)
-        run.train(lambda: run.save(home, key))
+        key = {"format": FORMAT, "graph": graph.hash, "config": config.determining()}
+        resumed = run.restore(state, key)
+        run.train(lambda: run.save(state, key))
         entity_RD, relation_RD = run.vectors()
         measured = metrics(run.data, run.held_out, entity_RD, relation_RD)
-        meta = {"graph": described(graph), "config": asdict(config), "metrics": measured, "seconds": run.seconds}
+        meta = {"graph": graph_identity(graph), "config": asdict(config), "metrics": measured, "seconds": run.seconds}
         saved = Vectors(entity_RD, relation_RD, run.data.row_of_node, meta).save(kg)
-        discard(home)
+        discard(state)
     measures = {name: measured.get(name) for name in ("mrr", "hits1", "hits3", "hits10", "mrr_tail", "mrr_head")}
     return EmbedReport(
         **measures,
@@ -161,24 +161,24 @@ def embed_graph(kg: str | Path, config: TransEConfig | None = None) -> EmbedRepo
 
 
 class TransE:
-    """A training run: the vectors, and how far it has come."""
+    """A training run: its vectors and progress."""
 
     def __init__(self, data: GraphTriples, config: TransEConfig, place: object = None) -> None:
-        from kglm.kg.embedding.transe_step import TINY, Table
+        from kglm.kg.embedding.transe_step import EPSILON, Table
 
         self.data, self.config, self.place = data, config, place
-        self.training, self.held_out = split(data, config.held_out, self._generator(_Draw.SPLIT))
+        self.training, self.held_out = split(data, config.held_out, self._generator(_Stream.SPLIT))
         if not len(self.training):
             raise DataError("has no facts to learn vectors from", place=place, remedy="import facts first")
         vector_RD = self._initial()
-        squares_RD = np.full_like(vector_RD, TINY) if config.optimiser == "adagrad" else None
+        squares_RD = np.full_like(vector_RD, EPSILON) if config.optimiser == "adagrad" else None
         self.table: Table = Table(vector_RD, squares_RD, data.relations)
-        self.size = max(1, ROUND // (config.batch * config.negatives)) * config.batch
-        """Triples of a round."""
+        self.size = max(1, ROUND_PAIRS // (config.batch * config.negatives)) * config.batch
+        """Triples per round."""
         self.rounds = -(-len(self.training) // self.size)
-        """Rounds of an epoch."""
+        """Rounds per epoch."""
         self.done = 0
-        """Rounds since the start."""
+        """Rounds completed."""
         self.seconds = 0.0
         self.active = 1.0
         self.triples_per_second = 0.0
@@ -188,20 +188,23 @@ class TransE:
         return np.random.default_rng([self.config.seed, *purpose])
 
     def _initial(self) -> FloatArray:
-        """Random directions; relations short, and zero without triples, `reflexive` among them."""
+        """Random directions; relation vectors are short, and zero for relations without triples such as `reflexive`."""
         shape = self.data.relations + self.data.rows, self.config.dim
-        vector_RD = self._generator(_Draw.INITIAL).standard_normal(shape, np.float32)
+        vector_RD = self._generator(_Stream.INITIAL).standard_normal(shape, np.float32)
         vector_RD /= np.linalg.norm(vector_RD, axis=1, keepdims=True)
         used = np.bincount(self.training.relation, minlength=self.data.relations) > 0
-        vector_RD[: self.data.relations] *= np.where(used, SHORT, 0)[:, None]
+        vector_RD[: self.data.relations] *= np.where(used, INITIAL_RELATION_NORM, 0)[:, None]
         return vector_RD
 
     def train(self, save: Callable[[], None] | None = None, seconds: float = float("inf")) -> None:
-        """Go on to the last epoch, or for so many seconds; `save` is called now and then, and when interrupted."""
+        """Train to the last epoch or for `seconds`; call `save` every `save_every` seconds and when interrupted."""
         config, total = self.config, self.config.epochs * len(self.training)
         began, started = self.done, self.seconds
         saved = time.monotonic()
-        with progress("training vectors", total, "triples", done=self._triples(self.done)) as advance, _stops() as stop:
+        with (
+            progress("training vectors", total, "triples", done=self._triples(self.done)) as advance,
+            _interrupt() as stop,
+        ):
             while self.done < self.rounds * config.epochs and self.seconds - started < seconds:
                 clock = time.perf_counter()
                 self._round()
@@ -217,16 +220,16 @@ class TransE:
         self._check()
 
     def _triples(self, rounds: int) -> int:
-        """Triples seen in so many rounds."""
+        """Triples processed in the first `rounds` rounds."""
         epochs, rest = divmod(rounds, self.rounds)
         return epochs * len(self.training) + min(rest * self.size, len(self.training))
 
     def _round(self) -> None:
         epoch, number = divmod(self.done, self.rounds)
         if self._order[0] != epoch:
-            self._order = epoch, self._generator(_Draw.ORDER, epoch).permutation(len(self.training))
+            self._order = epoch, self._generator(_Stream.ORDER, epoch).permutation(len(self.training))
         places = self._order[1][number * self.size : (number + 1) * self.size]
-        pairs = self._corrupt(self.training.take(places), self._generator(_Draw.PAIRS, epoch, number))
+        pairs = self._corrupt(self.training.take(places), self._generator(_Stream.PAIRS, epoch, number))
         step = self.config.batch * self.config.negatives
         active = 0
         for start in range(0, len(pairs.kept_B), step):
@@ -236,18 +239,18 @@ class TransE:
         self.done += 1
 
     def _corrupt(self, triples: Triples, generator: np.random.Generator) -> Pairs:
-        """Replace head or tail, by the toss of a coin, by any entity."""
+        """Replace head or tail, with equal probability, by a random entity."""
         from kglm.kg.embedding.transe_step import Pairs
 
         head, relation, tail = (np.repeat(column, self.config.negatives).astype(np.int64) for column in triples)
-        first = self.data.relations  # rows of entities come after those of relations
+        first = self.data.relations  # entity rows follow relation rows
         swap = generator.integers(0, 2, len(head), np.int8).view(np.bool_)
         noise = generator.integers(first + FIRST_ENTITY, first + self.data.rows, len(head))
         sign = np.where(swap, np.float32(-1), np.float32(1))
         return Pairs(first + np.where(swap, tail, head), relation, sign, first + np.where(swap, head, tail), noise)
 
     def vectors(self) -> tuple[FloatArray, FloatArray]:
-        """The tables of entities and relations, as `Vectors` wants them."""
+        """Entity and relation tables for `Vectors`; sets the mean row."""
         relation_RD, entity_RD = np.split(self.table.vector_RD, [self.data.relations])
         entity_RD[MEAN] = entity_RD[FIRST_ENTITY:].mean(0, dtype=np.float64)
         return entity_RD, relation_RD
@@ -255,35 +258,35 @@ class TransE:
     def _check(self) -> None:
         if not np.isfinite(self.table.vector_RD).all():
             raise KglmError(
-                f"the vectors are no longer numbers after {self._triples(self.done)} triples",
+                f"the vectors are not finite after {self._triples(self.done)} triples",
                 place=self.place,
                 remedy="use a lower learning rate",
             )
 
-    # The state of a run on disk
+    # Saved state
 
-    def save(self, home: Path, key: dict[str, Any]) -> None:
-        """Keep what going on needs; whole or not at all."""
+    def save(self, directory: Path, key: dict[str, Any]) -> None:
+        """Save the state that a resume needs, atomically."""
         self._check()
         arrays = {"vector": self.table.vector_RD}
         if self.table.squares_RD is not None:
             arrays["squares"] = self.table.squares_RD
-        publish(home, arrays, key | {"done": self.done, "seconds": self.seconds, "active": self.active})
+        publish(directory, arrays, key | {"done": self.done, "seconds": self.seconds, "active": self.active})
 
-    def restore(self, home: Path, key: dict[str, Any]) -> bool:
-        """Go on from the state in `home`, if there is one of a run like this."""
-        directory = newest(home)
-        if directory is None:
+    def restore(self, directory: Path, key: dict[str, Any]) -> bool:
+        """Load the state in `directory` if it has the same key. False if there is none or it is damaged."""
+        saved = newest(directory)
+        if saved is None:
             return False
         try:
-            meta = read_json(directory / "meta.json")
+            meta = read_json(saved / "meta.json")
             if any(meta.get(name) != value for name, value in key.items()):
                 return False
-            vector_RD = self._restored(directory / "vector.npy")
-            squares_RD = None if self.table.squares_RD is None else self._restored(directory / "squares.npy")
+            vector_RD = self._restored(saved / "vector.npy")
+            squares_RD = None if self.table.squares_RD is None else self._restored(saved / "squares.npy")
             done, seconds, active = int(meta["done"]), float(meta["seconds"]), float(meta["active"])
         except (DataError, AttributeError, KeyError, TypeError, ValueError):
-            return False  # damaged: it only saves time
+            return False  # damaged: train from the start
         self.table.vector_RD, self.table.squares_RD = vector_RD, squares_RD
         self.done, self.seconds, self.active = done, seconds, active
         return True
@@ -291,19 +294,19 @@ class TransE:
     def _restored(self, path: Path) -> FloatArray:
         array: npt.NDArray[Any] = load_array(path, "start again", mapped=False)
         if array.shape != self.table.vector_RD.shape or array.dtype != np.float32:
-            raise DataError("has another shape", place=path)
+            raise DataError(f"is {array.dtype}{list(array.shape)}", place=path, remedy="start again")
         return array
 
 
-class _Draw:
-    """What random numbers are for: each purpose has its own stream."""
+class _Stream:
+    """Separate streams of random numbers, one for each purpose."""
 
     SPLIT, INITIAL, ORDER, PAIRS = range(1, 5)
 
 
 @contextmanager
-def _stops() -> Iterator[Callable[[], bool]]:
-    """Whether Ctrl-C was pressed: the first one waits for the end of a round, the second does not."""
+def _interrupt() -> Iterator[Callable[[], bool]]:
+    """Yield a function that is true after Ctrl-C, so that a round can finish; a second Ctrl-C interrupts at once."""
     pressed = False
 
     def press(_number: int, _frame: object) -> None:

@@ -1,8 +1,8 @@
-"""The facts of a graph as TransE and its vectors see them: rows of one table instead of nodes.
+"""The facts of a graph as triples for TransE: table rows instead of node numbers.
 
-All dates are one row and all quantities another; entities without facts share a third, the mean vector; every entity
-with facts has a row of its own, in order of node numbers. Reverse edges are triples like any other, with relations of
-their own; reflexive edges are left out.
+All dates share one row, all quantities another, and entities without facts a third, the mean vector; every entity
+with facts has its own row, in order of node numbers. Reverse edges are separate triples with separate relations;
+reflexive edges are left out.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from kglm.kg.arrays import IntArray, LongArray, run_starts
 from kglm.kg.graph import KnowledgeGraph
 
 DATE, QUANTITY, MEAN, FIRST_ENTITY = range(4)
-"""The rows that are shared, and the first that is not."""
+"""The shared rows, and the first row of a single entity."""
 LARGEST_SHARE = 0.01
-"""Of the facts, at most this part is held out."""
+"""Largest share of the facts to hold out."""
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -38,26 +38,26 @@ class Triples(NamedTuple):
 
 
 class GraphTriples(NamedTuple):
-    """A graph in rows."""
+    """All triples of a graph, as rows of the entity table."""
 
     row_of_node: IntArray
     rows: int
-    """How many rows there are, the shared ones included."""
+    """Number of rows, the shared ones included."""
     relations: int
     """Relation indices are below this."""
-    known: Triples
-    """All triples, each once, sorted by (head, relation, tail)."""
+    triples: Triples
+    """Distinct triples, sorted by (head, relation, tail)."""
 
 
 class Split(NamedTuple):
-    """What is learned from, and what is asked afterwards."""
+    """Triples to train on, and facts to evaluate on."""
 
     training: Triples
     held_out: Triples
 
 
 def graph_triples(graph: KnowledgeGraph) -> GraphTriples:
-    """All edges of a graph as it is now, edits included."""
+    """All edges of a graph, edits included, except reflexive ones."""
     literal, date = graph.literal_nodes()
     offsets, relation, tail = _edges(graph)
     source = np.repeat(np.arange(len(graph), dtype=np.int32), np.diff(offsets))
@@ -70,16 +70,16 @@ def graph_triples(graph: KnowledgeGraph) -> GraphTriples:
     row_of_node[date] = DATE
     rows = FIRST_ENTITY + int(with_facts.sum())
     row_of_node[with_facts] = np.arange(FIRST_ENTITY, rows, dtype=np.int32)
-    known = _distinct(row_of_node[source], relation, row_of_node[tail], literal[tail])
-    return GraphTriples(row_of_node, rows, graph.relation_count, known)
+    triples = _distinct(row_of_node[source], relation, row_of_node[tail], literal[tail])
+    return GraphTriples(row_of_node, rows, graph.relation_count, triples)
 
 
 def split(data: GraphTriples, wanted: int, generator: np.random.Generator) -> Split:
-    """Hold out up to `wanted` facts with an entity as tail, and their reverses with them.
+    """Hold out up to `wanted` facts with an entity as tail; their reverses leave the training triples too.
 
-    Every entity and every relation keeps at least one triple to be learned from.
+    Every entity and every relation keeps at least one training triple.
     """
-    head, relation, tail = known = data.known
+    head, relation, tail = triples = data.triples
     links, uses = np.bincount(head, minlength=data.rows), np.bincount(relation, minlength=data.relations)
     facts = np.flatnonzero((relation % 2 == 0) & (tail >= FIRST_ENTITY) & (head != tail))
     wanted = min(wanted, int(np.ceil(LARGEST_SHARE * len(facts))))
@@ -93,24 +93,24 @@ def split(data: GraphTriples, wanted: int, generator: np.random.Generator) -> Sp
             links[e] -= 1
             uses[r] -= 1
             chosen.append(place)
-    held_out = known.take(np.array(sorted(chosen), np.int64))
-    keep = np.ones(len(known), np.bool_)
+    held_out = triples.take(np.array(sorted(chosen), np.int64))
+    keep = np.ones(len(triples), np.bool_)
     keep[chosen] = False
     keep[_places(data, Triples(held_out.tail, held_out.relation ^ 1, held_out.head))] = False
-    return Split(known.take(keep), held_out)
+    return Split(triples.take(keep), held_out)
 
 
 def answers(data: GraphTriples, head: IntArray, relation: IntArray) -> tuple[LongArray, LongArray]:
-    """Where in `data.known` the triples (head, relation, ·) are: start and end, for each pair."""
-    keys = data.known.head.astype(np.int64) * data.relations + data.known.relation
+    """Start and end in `data.triples` of the triples (head, relation, ·), for each pair of head and relation."""
+    keys = data.triples.head.astype(np.int64) * data.relations + data.triples.relation
     wanted = head.astype(np.int64) * data.relations + relation
     return np.searchsorted(keys, wanted), np.searchsorted(keys, wanted, side="right")
 
 
 def _places(data: GraphTriples, triples: Triples) -> LongArray:
-    """Where in `data.known` these triples are; all of them are there."""
+    """Indices of the given triples in `data.triples`, which must contain them."""
     start, end = answers(data, triples.head, triples.relation)
-    tails = data.known.tail
+    tails = data.triples.tail
     found = [
         s + np.searchsorted(tails[s:e], tail) for s, e, tail in zip(start, end, triples.tail.tolist(), strict=True)
     ]
@@ -125,7 +125,7 @@ def _edges(graph: KnowledgeGraph) -> tuple[LongArray, IntArray, IntArray]:
 
 
 def _distinct(head: IntArray, relation: IntArray, tail: IntArray, literal: BoolArray) -> Triples:
-    """Sorted by (head, relation, tail), each once: several dates of one head and relation have become one triple."""
+    """Distinct triples, sorted: several dates of one head and relation share a row, so their triples are equal."""
     order = np.lexsort((tail, relation, head)) if literal.any() else np.arange(len(head))
     head, relation, tail = head[order], relation[order], tail[order]
     keep = run_starts(head, relation, tail)

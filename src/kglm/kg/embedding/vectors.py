@@ -1,17 +1,17 @@
-"""The vectors of a graph's entities and relations, beside it on disk, and those of what was added since.
+"""Trained vectors of a graph's entities and relations, saved beside it, and vectors of nodes that were added later.
 
 vectors = Vectors.load("world.kg").for_graph(graph)
 vectors.entity_vectors([graph.number("Q76")])      # float32[1, D]
 vectors.relation_RD[graph.find_relation("P26")]
 
-They are kept in `KG.vectors/NUMBER/`, each directory complete or absent; the highest number counts. Rows of the entity
-table: 0 all dates, 1 all quantities, 2 the mean vector (for entities without facts), then the entities with facts.
+They are saved in `KG.vectors/NUMBER/`, each directory complete or absent; the highest number is current. Rows of the
+entity table: 0 all dates, 1 all quantities, 2 the mean vector (for entities without facts), then entities with facts.
 
-An edit never needs retraining: what was trained stays as it is, and an entity that was not gets the mean of what its
-facts say of it, v_p + v_r where it is the tail of (p, r, ·) and v_e − v_r where it is the head of (·, r, e), at unit
-length; a new relation gets the mean of v_e − v_p. These live beside the table, which is mapped and never copied.
+Edits need no retraining. Trained vectors do not change. An untrained entity gets the mean over its facts, at unit
+length: v_p + v_r for a fact (p, r, ·) of which it is the tail, v_e − v_r for a fact (·, r, e) of which it is the head.
+A new relation gets the mean of v_e − v_p. These vectors are held beside the table, which is mapped and never copied.
 
-Shapes: R rows, D dimensions, N nodes asked for, L late nodes (not trained, now with facts).
+Shapes: R rows, D dimensions, N requested nodes, L late nodes (untrained, or added after training).
 """
 
 from __future__ import annotations
@@ -44,21 +44,21 @@ FloatArray = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False)
 class Vectors:
-    """Trained vectors. Ask them through `for_graph`, which knows about edits."""
+    """Trained vectors. Look vectors up through `for_graph`, which includes edits."""
 
     entity_RD: FloatArray
     relation_RD: FloatArray
-    """By relation index; reflexive, and what had no facts, is zero."""
+    """By relation index; zero for reflexive and for relations without facts."""
     row_of_node: IntArray
     meta: Mapping[str, Any]
-    """`graph`: what they were trained on; `config`, `metrics`, and what else the trainer says."""
+    """`graph` identifies the training graph; `config`, `metrics` and other entries come from the trainer."""
     place: Path | None = None
 
     @classmethod
     def load(cls, kg: str | Path) -> Vectors:
-        """The vectors beside the graph file `kg`, mapped."""
+        """Map the vectors beside the graph file `kg`."""
         home = vectors_directory(kg)
-        for _ in range(ATTEMPTS):  # a directory that was there a moment ago may have been replaced
+        for _ in range(ATTEMPTS):  # another process may replace the directory meanwhile
             directory = newest(home)
             if directory is None:
                 break
@@ -71,12 +71,12 @@ class Vectors:
 
     @classmethod
     def _open(cls, directory: Path) -> Vectors:
-        again = f"make them again with: kglm kg embed {str(directory.parent).removesuffix(SUFFIX)}"
+        again = f"train them again with: kglm kg embed {str(directory.parent).removesuffix(SUFFIX)}"
         meta = read_json(directory / "meta.json")
         format = meta.get("format") if isinstance(meta, dict) else None
         if format != FORMAT:
             raise VersionError(
-                f"are vectors of format {format}, this version of kglm reads {FORMAT}", place=directory, remedy=again
+                f"has vector format {format}; this version of kglm reads format {FORMAT}", place=directory, remedy=again
             )
         try:
             nodes, rows, relations, dim = (int(meta[key]) for key in ("nodes", "rows", "relations", "dim"))
@@ -89,7 +89,7 @@ class Vectors:
         return cls(entity, relation, row_of_node, meta, directory)
 
     def save(self, kg: str | Path) -> Path:
-        """Put them beside the graph, in place of older ones. A reader finds the old or the new, never half."""
+        """Save the vectors beside the graph, atomically replacing older ones."""
         arrays = {"entity": self.entity_RD, "relation": self.relation_RD, "row_of_node": self.row_of_node}
         shape = {
             "nodes": len(self.row_of_node),
@@ -105,7 +105,7 @@ class Vectors:
 
     @cached_property
     def node_of_row(self) -> LongArray:
-        """The nodes of the rows from `FIRST_ENTITY` on."""
+        """Node of each row from `FIRST_ENTITY` on."""
         return np.flatnonzero(self.row_of_node >= FIRST_ENTITY)
 
     @cached_property
@@ -119,7 +119,7 @@ class Vectors:
         return trained
 
     def for_graph(self, graph: KnowledgeGraph) -> GraphVectors:
-        """The vectors of all nodes and relations of a graph as it is now."""
+        """Vectors of all nodes and relations of the graph in its current state."""
         self._check(graph)
         late_L, row_L = self._late_nodes(graph)
         start = GraphVectors(self, self.relation_RD, late_L, row_L, np.zeros((0, self.dim), np.float32))
@@ -127,7 +127,7 @@ class Vectors:
         return self._induced(graph, GraphVectors(self, relation_RD, late_L, row_L, start.late_LD))
 
     def _check(self, graph: KnowledgeGraph) -> None:
-        """Numbers must mean the same nodes. Edits only append nodes, so an ancestor of the graph is as good."""
+        """Node numbers must mean the same ids. Edits only append nodes, so vectors of an earlier state fit too."""
         trained = self.meta["graph"]
         generation = int(trained["generation"])
         place = self.place or graph.store.path
@@ -135,22 +135,22 @@ class Vectors:
             return
         if len(graph) < len(self.row_of_node) or graph.relation_count < len(self.relation_RD):
             raise DataError(
-                f"are vectors of {len(self.row_of_node)} nodes and {len(self.relation_RD)} relations, the graph has"
+                f"has vectors of {len(self.row_of_node)} nodes and {len(self.relation_RD)} relations, the graph has"
                 f" {len(graph)} and {graph.relation_count}",
                 place=place,
-                remedy=f"refresh the graph, or make them again with: kglm kg embed {graph.store.path}",
+                remedy=f"refresh the graph, or train them again with: kglm kg embed {graph.store.path}",
             )
         if ids_digest(graph, len(self.row_of_node), len(self.relation_RD)) != trained["ids"]:
             raise DataError(
-                "are the vectors of another graph: its nodes have other ids",
+                "has vectors of another graph: its nodes have other ids",
                 place=place,
-                remedy=f"make them again with: kglm kg embed {graph.store.path}",
+                remedy=f"train them again with: kglm kg embed {graph.store.path}",
             )
 
     def _late_nodes(self, graph: KnowledgeGraph) -> tuple[LongArray, IntArray]:
-        """Nodes whose row is not the one of `row_of_node`: new ones, and entities that had no facts but now may.
+        """Nodes whose row differs from `row_of_node`: new nodes, and entities that had no facts in training.
 
-        A row of −1 is one that has yet to be found.
+        Row −1 means that `_induced` has to find the vector.
         """
         trained, base, touched = len(self.row_of_node), graph.overlay.base, graph.overlay.touched
         old = self._untrained_nodes
@@ -165,8 +165,8 @@ class Vectors:
         old = old[with_facts]
         return np.concatenate([old, new]), np.concatenate([np.full(len(old), -1, np.int32), kinds])
 
-    def _relations(self, graph: KnowledgeGraph, known: GraphVectors) -> FloatArray:
-        """The table of relations. One that was not trained gets the mean of v_e − v_p, its reverse the negative."""
+    def _relations(self, graph: KnowledgeGraph, vectors: GraphVectors) -> FloatArray:
+        """Relation table. An untrained relation gets the mean of v_e − v_p, its reverse the negative of it."""
         trained = np.zeros(graph.relation_count, np.bool_)
         trained[: len(self.relation_RD)] = self._trained_relation[: graph.relation_count]
         head, relation, tail = _facts_with(graph, ~trained, self.meta["graph"]["generation"])
@@ -175,25 +175,25 @@ class Vectors:
         table_RD = np.zeros((len(trained), self.dim), np.float32)
         size = min(len(table_RD), len(self.relation_RD))
         table_RD[:size] = self.relation_RD[:size]
-        p, e = known.rows(head), known.rows(tail)
-        sure = (p >= 0) & (p != MEAN) & (e >= 0) & (e != MEAN)
-        for r in np.unique(relation[sure]):
-            facts = sure & (relation == r)
+        p, e = vectors.rows(head), vectors.rows(tail)
+        trained_ends = (p >= 0) & (p != MEAN) & (e >= 0) & (e != MEAN)
+        for r in np.unique(relation[trained_ends]):
+            facts = trained_ends & (relation == r)
             table_RD[r] = (self.entity_RD[e[facts]] - self.entity_RD[p[facts]]).mean(0)
             table_RD[r + 1] = -table_RD[r]
         return table_RD
 
     def _induced(self, graph: KnowledgeGraph, vectors: GraphVectors) -> GraphVectors:
-        """Give the late nodes vectors, those first that have a fact with a known entity; then those next to them."""
+        """Add vectors for the late nodes: first for neighbours of nodes with vectors, then for their neighbours."""
         row_L, late = vectors.late_row_L.copy(), [vectors.late_LD]
         count = 0
         while len(missing := np.flatnonzero(row_L == -1)):
             found = []
             for start in range(0, len(missing), NODES_AT_ONCE):
                 places = missing[start : start + NODES_AT_ONCE]
-                known_N, vector_ND = vectors.expected(graph, vectors.late_node_L[places])
-                found.append(places[known_N])
-                late.append(vector_ND[known_N])
+                found_N, vector_ND = vectors.expected(graph, vectors.late_node_L[places])
+                found.append(places[found_N])
+                late.append(vector_ND[found_N])
             resolved = np.concatenate(found)
             if not len(resolved):
                 break
@@ -206,16 +206,16 @@ class Vectors:
 
 @dataclass(frozen=True, eq=False)
 class GraphVectors:
-    """Vectors for every node and relation of one state of a graph."""
+    """Vectors of every node and relation for one state of a graph."""
 
     trained: Vectors
     relation_RD: FloatArray
     """By relation index of the graph."""
     late_node_L: LongArray
-    """Nodes that do not have the row they were trained with, in order."""
+    """Nodes whose row differs from the trained table, sorted."""
     late_row_L: IntArray
     late_LD: FloatArray
-    """The rows after those of `entity_RD`."""
+    """Vectors of the rows that follow those of `entity_RD`."""
 
     @property
     def dim(self) -> int:
@@ -223,11 +223,11 @@ class GraphVectors:
 
     @property
     def entity_RD(self) -> FloatArray:
-        """The trained table, mapped: rows below its length are in it, the others in `late_LD`."""
+        """The mapped trained table; rows beyond its length are in `late_LD`."""
         return self.trained.entity_RD
 
     def rows(self, numbers: npt.ArrayLike) -> IntArray:
-        """The row of each node."""
+        """Row of each node."""
         nodes, trained = np.asarray(numbers, np.int64), self.trained.row_of_node
         rows = np.where(nodes < len(trained), trained[np.minimum(nodes, len(trained) - 1)], np.int32(MEAN))
         if len(self.late_node_L):
@@ -236,7 +236,7 @@ class GraphVectors:
         return rows
 
     def entity_vectors(self, numbers: npt.ArrayLike) -> FloatArray:
-        """float32[N, D]: the vector of each node, wherever it is kept."""
+        """float32[N, D]: the vector of each node."""
         return self.row_vectors(self.rows(numbers))
 
     def row_vectors(self, row_N: IntArray) -> FloatArray:
@@ -247,19 +247,19 @@ class GraphVectors:
         return vector_ND
 
     def expected(self, graph: KnowledgeGraph, nodes: LongArray) -> tuple[npt.NDArray[np.bool_], FloatArray]:
-        """What the facts of nodes say of them, at unit length; and whether they say anything."""
+        """Mask of nodes with usable facts, and the normalised sum of v_p + v_r and v_e − v_r over those facts."""
         offsets, relation, tail = graph.edges_of(nodes)
         owner = np.repeat(np.arange(len(nodes)), np.diff(offsets))
         row = self.rows(tail)
         use = (relation > 1) & (row >= 0) & (row != MEAN)
         owner, relation, row = owner[use], relation[use], row[use]
-        # (node, r, e) is the head's side, v_e − v_r; (node, reverse of r, p) the tail's, v_p + v_r
+        # an edge (node, r, e) gives v_e − v_r; an edge (node, reverse of r, p) gives v_p + v_r
         sign = np.where(relation % 2, 1, -1).astype(np.float32)[:, None]
-        says = self.row_vectors(row) + sign * self.relation_RD[relation & ~1]
-        known_N, start = np.unique(owner, return_index=True)
+        estimate = self.row_vectors(row) + sign * self.relation_RD[relation & ~1]
+        owners, start = np.unique(owner, return_index=True)
         vector_ND = np.zeros((len(nodes), self.dim), np.float32)
-        if len(known_N):
-            vector_ND[known_N] = np.add.reduceat(says, start)
+        if len(owners):
+            vector_ND[owners] = np.add.reduceat(estimate, start)
         norm_N = np.linalg.norm(vector_ND, axis=1)
         vector_ND[norm_N > 0] /= norm_N[norm_N > 0, None]
         return norm_N > 0, vector_ND
@@ -268,7 +268,7 @@ class GraphVectors:
 def _facts_with(
     graph: KnowledgeGraph, relations: npt.NDArray[np.bool_], generation: int
 ) -> tuple[LongArray, IntArray, IntArray]:
-    """Forward facts of these relations, none of which had a fact at `generation`."""
+    """Forward facts of the masked relations, none of which had a fact at `generation`."""
     base, overlay = graph.overlay.base, graph.overlay
     touched = np.fromiter(overlay.touched, np.int64, len(overlay.touched))
     offsets, relation, tail = graph.edges_of(touched)
@@ -296,8 +296,8 @@ def vectors_directory(kg: str | Path) -> Path:
     return Path(f"{kg}{SUFFIX}")
 
 
-def described(graph: KnowledgeGraph) -> dict[str, Any]:
-    """What `meta["graph"]` of vectors trained on this graph says: enough to know it again after edits."""
+def graph_identity(graph: KnowledgeGraph) -> dict[str, Any]:
+    """Entry `meta["graph"]` of vectors: identifies the training graph, also after later edits."""
     return {
         "digest": graph.store.digest(graph.generation),
         "generation": graph.generation,
@@ -306,7 +306,7 @@ def described(graph: KnowledgeGraph) -> dict[str, Any]:
 
 
 def ids_digest(graph: KnowledgeGraph, nodes: int, relations: int) -> str:
-    """A hash of the ids of the first nodes and relation indices, in order."""
+    """Hash of the ids of the first `nodes` nodes and `relations` relation indices, in order."""
     base, overlay = graph.overlay.base, graph.overlay
     inside = min(nodes, len(base))
     late = [id.encode() for id in overlay.ids[: nodes - inside]]
@@ -318,8 +318,8 @@ def ids_digest(graph: KnowledgeGraph, nodes: int, relations: int) -> str:
     return str(digest.hexdigest())
 
 
-@lru_cache(4)  # a fork for every edit asks for the same
+@lru_cache(4)  # the forks of a graph share its arrays
 def _stored_ids(base: CompiledGraph, count: int) -> tuple[Any, LongArray]:
-    """A hash of the first ids of a stored graph, and how long they are."""
+    """Hash of the first `count` ids of the arrays, and their lengths in bytes."""
     stored = base.id_bytes[: base.id_offsets[count]].tobytes()
     return hashlib.blake2b(stored, digest_size=8), np.diff(base.id_offsets[: count + 1])

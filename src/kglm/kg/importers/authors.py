@@ -1,7 +1,7 @@
-"""The files of the paper's authors, `alias.pkl` and `knowledge_graph.pkl`, through a reader that runs no code.
+"""Import the files of the paper's authors, `alias.pkl` and `knowledge_graph.pkl`, without running code from them.
 
-Pickle is a program: loading one can do anything. This reader builds dict, defaultdict, list, tuple and str and refuses
-everything else. It is the only place of the project that touches the format.
+Loading a pickle can execute arbitrary code. This reader builds dict, defaultdict, list, tuple and str and refuses
+everything else. It is the only module of the project that reads pickles.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class _Unpickler(pickle.Unpickler):
         try:
             return _ALLOWED[module, name]
         except KeyError:
-            raise pickle.UnpicklingError(f"it asks for {module}.{name}") from None
+            raise pickle.UnpicklingError(f"it contains {module}.{name}") from None
 
 
 def load_restricted(path: str) -> Any:
-    """The plain data in a pickle; anything but dict, defaultdict, list, tuple and str is refused."""
+    """Load a pickle of dict, defaultdict, list, tuple and str; any other type raises DataError."""
     with reading(path), open_binary(path) as stream:
         try:
             content = _Unpickler(stream).load()
@@ -51,11 +51,11 @@ def load_restricted(path: str) -> Any:
                 place=path,
                 remedy="only dict, list, tuple and str are accepted",
             ) from error
-    _check(content, path)
+    _check_types(content, path)
     return content
 
 
-def _check(value: Any, path: str) -> None:
+def _check_types(value: Any, path: str) -> None:
     pending = [value]
     seen: set[int] = set()
     while pending:
@@ -79,7 +79,7 @@ def _check(value: Any, path: str) -> None:
 
 
 def read_authors(source: Source) -> Iterator[Batch]:
-    """Facts `{head: [(relation, tail), …]}` or aliases `{id: [alias, …]}`; an alias may be a list of words."""
+    """Read facts `{head: [(relation, tail), …]}` or aliases `{id: [alias, …]}`; an alias may be a list of words."""
     content = load_restricted(source.path)
     if not isinstance(content, dict):
         raise DataError(
@@ -92,7 +92,7 @@ def read_authors(source: Source) -> Iterator[Batch]:
             batch.skip("not an entity id")
             continue
         if not isinstance(id, str) or not isinstance(values, list | tuple):
-            raise DataError(f"entry {record} is not an id with a list", place=source.path)
+            raise DataError(f"entry {record} is not an id with a list", place=source.path, remedy="see docs/formats.md")
         for value in values:
             _add(terms, record, id, value, source.path)
             count += 1
@@ -124,7 +124,7 @@ def _is_relation(text: str) -> bool:
 def _add_edge(terms: TermReader, record: int, head: str, relation: str, tail: str) -> None:
     if relation in (REFLEXIVE, NEW):
         terms.batch.skip("derived relation")
-    elif relation.startswith(REVERSE):  # derived too, but perhaps from a fact that the file does not list
+    elif relation.startswith(REVERSE):  # derived as well, but the file may lack the forward fact
         terms.fact(record, tail, relation.removeprefix(REVERSE), head)
     else:
         terms.fact(record, head, relation, tail)

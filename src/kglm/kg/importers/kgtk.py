@@ -1,7 +1,7 @@
-"""KGTK's TSV: edges `id node1 label node2`, with literals in KGTK's notation.
+"""Import KGTK's TSV: edges `id node1 label node2`, with literals in KGTK's notation.
 
 `^2001-12-31T00:00:00Z/11` a date, `+27[26,28]Q828224` a quantity, `'name'@en` a text, `"…"` a string. An edge whose
-node1 is the id of another edge is a qualifier of it; qualifiers may be in a file of their own.
+node1 is the id of another edge is its qualifier; qualifiers may be in a separate file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _DATE = re.compile(r"\^(.+)/(\d+)\Z")
 
 
 def parse_kgtk(data: bytes, first_line: int, source: Source) -> Batch:
-    """Edges, one a line; `source.header` names the columns."""
+    """Parse edges, one per line; `source.header` names the columns."""
     batch = Batch()
     node1, label, node2 = (source.header.index(name) for name in REQUIRED)
     edge_id = source.header.index("id") if "id" in source.header else None

@@ -1,6 +1,6 @@
-"""N-Triples: Wikidata's truthy dump, and with `mint_ids` any other graph in RDF.
+"""Import N-Triples: Wikidata's truthy dump, and with `mint_ids` any other RDF graph.
 
-The truthy dump says no precision: a first of January is taken for a year, any other date for a day. It says no unit
+The truthy dump has no precisions: a first of January is read as a year, any other date as a day. It has no units
 either. Its years before Christ are astronomical (0000 is 1 BC); they are converted.
 """
 
@@ -34,7 +34,7 @@ _DATES = frozenset(XSD + name for name in ("dateTime", "date"))
 
 
 def parse_ntriples(data: bytes, first_line: int, source: Source) -> Batch:
-    """Triples, one a line."""
+    """Parse triples, one per line."""
     batch = Batch()
     terms = TermReader(batch, source.options)
     for number, raw in enumerate(data.split(b"\n"), first_line):
@@ -101,14 +101,14 @@ def _term(iri: str, letter: str, terms: TermReader) -> str | None:
         id = address.rpartition("/")[2]
         return id if is_item_id(id) else None
     if letter and terms.options.mint_ids and not iri.startswith("_:"):
-        # …/people/1 and …/places/1 are two things: the id tells the namespaces apart
+        # …/people/1 and …/places/1 are different entities: a hash of the namespace is part of the id
         namespace, name = _split_address(address)
         return terms.minted(f"{mint(name, letter)}.{zlib.crc32(namespace.encode()) & 0xFFFF:04x}", name)
     return None
 
 
 def _split_address(address: str) -> tuple[str, str]:
-    """Namespace and name: cut after the last `#` or `/`; underscores of the name stand for blanks."""
+    """Split an IRI after the last `#` or `/` into namespace and name; underscores in the name become blanks."""
     cut = max(address.rstrip("/#").rfind(mark) for mark in "/#") + 1
     return address[:cut], unquote(address[cut:].rstrip("/#")).replace("_", " ")
 

@@ -1,4 +1,4 @@
-"""What importers read from a source, before it becomes a graph. One parser a format fills one `Batch` a block."""
+"""Records that importers read from a source. Each format has one parser; it returns one `Batch` for each block."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from kglm.kg.literals.literal import canonical_literal, is_date, is_literal, lit
 _ESCAPED = re.compile(r"\\u([0-9A-Fa-f]{4})")
 _IN_BRACKETS = re.compile(r" \([^()]*\)$")
 PROBLEMS_KEPT = 20
-"""Problems of a block that are reported with their line; all are counted."""
+"""Problems per block that are reported with their line; all are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """How sources are read."""
+    """Options for reading sources."""
 
     language: str = "en"
     """Language of labels, aliases, descriptions and texts."""
     mint_ids: bool = False
-    """Take terms that are no ids for names, and make ids of them (Q_…, P_…): for graphs without ids."""
+    """Read terms that are not ids as names, and make ids from them (Q_…, P_…): for graphs without ids."""
     iso_years: bool = False
-    """Years before Christ are counted as ISO 8601 and RDF do (0000 is 1 BC) and not as Wikidata's JSON does."""
+    """Years before Christ are numbered as in ISO 8601 and RDF (0000 is 1 BC), not as in Wikidata's JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,45 +39,45 @@ class Source:
     header: tuple[str, ...] = ()
     """Column names, for formats that have them."""
     header_line: int = 0
-    """The line they are on."""
+    """Line number of the header."""
 
 
 @dataclass(slots=True)
 class Batch:
-    """Records of one block of a source. Ids are texts; numbers come later."""
+    """Records of one block of a source. Ids are strings; `staging` numbers them later."""
 
     entities: list[tuple[str, str | None, str | None]] = field(default_factory=list)
     """id, description, title"""
     names: list[tuple[str, int, str]] = field(default_factory=list)
-    """id, 0 for a label, 1 for an alias, 2 for a name taken from an id; text"""
+    """id, kind (0 label, 1 alias, 2 name taken from a minted id), text"""
     facts: list[tuple[str, str, str, int, str | None]] = field(default_factory=list)
-    """head, relation, tail, rank, and a key of the statement if it may have qualifiers"""
+    """head, relation, tail, rank, and a statement key if it may have qualifiers"""
     qualifiers: list[tuple[str, str, str]] = field(default_factory=list)
-    """key of the statement, property, value"""
+    """statement key, property, value"""
     relations: list[tuple[str, str]] = field(default_factory=list)
     """id, label"""
     redirects: list[tuple[str, str]] = field(default_factory=list)
-    """title, title it leads to"""
+    """title, target title"""
     skipped: Counter[str] = field(default_factory=Counter)
     problems: list[tuple[int, str]] = field(default_factory=list)
-    """line, what is wrong with it"""
+    """line, description"""
 
     def skip(self, reason: str) -> None:
-        """Count something that is left out on purpose."""
+        """Count a record that is left out on purpose."""
         self.skipped[reason] += 1
 
     def problem(self, line: int, what: str, reason: str) -> None:
-        """Count something that should not be there, and remember where it was."""
+        """Count a malformed record, and report its line."""
         self.skipped[reason] += 1
         if len(self.problems) < PROBLEMS_KEPT:
             self.problems.append((line, what))
 
     def entity(self, id: str, label: str | None, aliases: object, *, description: str | None = None,
                title: str | None = None) -> None:  # fmt: skip
-        """An entity with its names; empty and blank names are left out.
+        """Add an entity with its names; empty and blank names are left out.
 
-        The title of its article is one more name, and how that writes the label ("Henry I of England") goes before
-        "henry i of england".
+        The article title is added as an alias. If it differs from the label only in case, its case wins: "Henry I of
+        England" replaces "henry i of england".
         """
         self.entities.append((id, description or None, normalise_title(title) if title else None))
         name = _title_name(title) if isinstance(title, str) else ""
@@ -104,13 +104,13 @@ class Batch:
 
 @dataclass(slots=True)
 class TermReader:
-    """Reads the terms of formats in which people write ids or names by hand; counts what is neither."""
+    """Read hand-written terms, which may be ids or names; count those that are neither."""
 
     batch: Batch
     options: ImportOptions
 
     def item(self, term: str) -> str | None:
-        """An entity that can be a head."""
+        """Id of an item or property, minted from a name if allowed; None for other terms."""
         if is_item_id(term):
             return term
         if self.options.mint_ids and not is_literal(term) and term.strip():
@@ -118,7 +118,7 @@ class TermReader:
         return None
 
     def minted(self, id: str, name: str) -> str:
-        """An entity that has no id of its own; any other name that a source gives it goes before this one."""
+        """Add an entity with a minted id; `name` ranks after all other names that sources give it."""
         self.batch.entity(id, None, ())
         self.batch.name(id, name, 2)
         return id
@@ -133,9 +133,9 @@ class TermReader:
         return None
 
     def tail(self, term: str) -> str | None:
-        """An entity or a literal. Raises LiteralError for a malformed literal."""
+        """Id of an entity or literal. Raises LiteralError for a malformed literal."""
         if is_literal(term):
-            canonical = canonical_literal(term)  # it must make sense; the source's spelling is kept
+            canonical = canonical_literal(term)  # validates the term; the source's spelling is stored
             return historical(canonical) if self.options.iso_years and is_date(term) else term
         if is_item_id(term):
             return term
@@ -149,7 +149,7 @@ class TermReader:
 
     def fact(self, line: int, head: str, relation: str, tail: str, *, rank: int = 0,
              statement: str | None = None) -> bool:  # fmt: skip
-        """A fact by its terms; what is wrong with them is counted and reported."""
+        """Add a fact given by its terms; malformed terms are reported. True if it was added."""
         try:
             parts = self.item(head), self.relation(relation), self.tail(tail)
         except LiteralError as error:
@@ -163,25 +163,25 @@ class TermReader:
                     f"{kind} is not an id",
                 )
                 return False
-        known_head, known_relation, known_tail = parts
-        assert known_head and known_relation and known_tail
-        self.batch.fact(known_head, known_relation, known_tail, rank=rank, statement=statement)
+        head_id, relation_id, tail_id = parts
+        assert head_id and relation_id and tail_id
+        self.batch.fact(head_id, relation_id, tail_id, rank=rank, statement=statement)
         return True
 
 
 def historical(id: str) -> str:
-    """A date whose year BC is astronomical (-0043 is 44 BC) as Wikidata's JSON has it (-0044)."""
+    """Convert a date from astronomical years BC (-0043 is 44 BC) to those of Wikidata's JSON (-0044)."""
     date = Date.parse_id(id)
     return replace(date, year=date.year - 1).id if date.year < 0 else id
 
 
 def _title_name(title: str) -> str:
-    """A title without underscores, and without what tells it from others: "Bell (instrument)"."""
+    """A title with blanks for underscores and without the bracketed part: "Bell" for "Bell_(instrument)"."""
     return _IN_BRACKETS.sub("", title.replace("_", " ").strip())
 
 
 def without_escapes(text: str) -> str:
-    """Characters that were escaped twice on their way here ("\\u00C1vila"), as themselves."""
+    """Decode characters that the source escaped twice ("\\u00C1vila")."""
     if "\\u" not in text:
         return text
     found = _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text)
@@ -189,5 +189,5 @@ def without_escapes(text: str) -> str:
 
 
 def without_surrogates(text: str) -> str:
-    """Lone surrogates cannot be written as UTF-8; they become the replacement character."""
+    """Replace lone surrogates, which UTF-8 cannot encode, by `?`."""
     return text.encode("utf-8", "replace").decode() if not text.isascii() else text

@@ -1,8 +1,8 @@
-"""Our own form of a graph, for people who bring theirs (docs/formats.md): TSV for facts, JSONL for entities.
+"""Import the formats of this project (docs/formats.md): TSV for facts, JSONL for entities and facts.
 
 facts.tsv        head <tab> relation <tab> tail [<tab> rank]
 relations.tsv    id <tab> name
-redirects.tsv    title <tab> title it leads to
+redirects.tsv    title <tab> target title
 entities.jsonl   {"id": "Q76", "label": "Barack Obama", "aliases": ["Obama"], "title": "Barack Obama"}
 facts.jsonl      {"head": "Q76", "relation": "P569", "tail": "1961-08-04", "qualifiers": {"P585": ["…"]}}
 """
@@ -21,7 +21,7 @@ from kglm.kg.importers.wikidata import RANKS
 
 
 def parse_facts(data: bytes, first_line: int, source: Source) -> Batch:
-    """Facts, one a line."""
+    """Parse facts, one per line."""
     batch = Batch()
     terms = TermReader(batch, source.options)
     for number, cells in _cells(data, first_line, batch):
@@ -40,7 +40,7 @@ def parse_facts(data: bytes, first_line: int, source: Source) -> Batch:
 
 
 def parse_relations(data: bytes, first_line: int, source: Source) -> Batch:
-    """Names of relations."""
+    """Parse names of relations."""
     batch = Batch()
     for number, cells in _cells(data, first_line, batch):
         if len(cells) != 2:
@@ -55,7 +55,7 @@ def parse_relations(data: bytes, first_line: int, source: Source) -> Batch:
 
 
 def parse_redirects(data: bytes, first_line: int, source: Source) -> Batch:  # noqa: ARG001
-    """Wikipedia titles that lead to other titles."""
+    """Parse redirects between Wikipedia titles."""
     batch = Batch()
     for number, cells in _cells(data, first_line, batch):
         if len(cells) != 2 or not all(cells):
@@ -66,7 +66,7 @@ def parse_redirects(data: bytes, first_line: int, source: Source) -> Batch:  # n
 
 
 def _cells(data: bytes, first_line: int, batch: Batch) -> Iterator[tuple[int, list[str]]]:
-    """Number and cells of each line; blank lines and comments are passed over."""
+    """Number and cells of each line; blank lines and comments are skipped."""
     for number, line in enumerate(data.split(b"\n"), first_line):
         line = line.rstrip(b"\r")
         if not line.strip() or line.startswith(b"#"):
@@ -96,7 +96,7 @@ _LINE = msgspec.json.Decoder(_Line)
 
 
 def parse_jsonl(data: bytes, first_line: int, source: Source) -> Batch:
-    """Entities and facts, one JSON object a line."""
+    """Parse entities and facts, one JSON object per line."""
     batch = Batch()
     terms = TermReader(batch, source.options)
     for number, line in enumerate(data.split(b"\n"), first_line):
@@ -140,6 +140,8 @@ def _add_qualifiers(record: _Line, number: int, key: str, batch: Batch, terms: T
                 batch.problem(number, str(error), "malformed literal")
                 continue
             if parts[0] is None or parts[1] is None:
-                batch.problem(number, f"qualifier {property!r} = {value[:60]!r} is not by ids", "tail is not an id")
+                batch.problem(
+                    number, f"qualifier {property!r} = {value[:60]!r} is not given by ids", "tail is not an id"
+                )
             else:
                 batch.qualifiers.append((key, parts[0], parts[1]))

@@ -1,9 +1,9 @@
-"""Wikidata's JSON dump: one entity a line, in an array. Fields that are not wanted are never built.
+"""Import Wikidata's JSON dump: an array with one entity per line. The decoder skips fields that are not imported.
 
-Kept: labels, aliases, description and article title in one language; statements with entities, dates and
+Imported: labels, aliases, description and article title in one language; statements with entities, dates and
 quantities, their rank and qualifiers. Left out and counted: deprecated statements, `novalue` and `somevalue`,
-identifiers, addresses, media, coordinates and other data types that are no facts about the world. A text in the
-wanted language under a naming property (official name, nickname, …) is an alias.
+identifiers, URLs, media, coordinates and other data types. A text in the chosen language under a naming property
+(official name, nickname, …) is an alias.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from kglm.kg.literals.quantities import Quantity
 from kglm.kg.store import RANKS as RANK_NAMES
 
 NAMING_PROPERTIES = frozenset({"P1448", "P1449", "P1476", "P1477", "P1559", "P1635", "P1705", "P1813", "P2561"})
-"""Properties whose text is a name: official, nick-, birth-, native and short names, titles."""
+"""Properties whose text is a name of the entity: official, nick-, birth-, native and short names, titles."""
 RANKS = {name: number for number, name in enumerate(RANK_NAMES)}
 
 
 class _Value(msgspec.Struct):
-    """Any data value: the fields of all kinds together, so that one pass decodes them."""
+    """A data value of any type: the fields of all types in one struct, so that one pass decodes them."""
 
     id: str | None = None
     entity_type: str | None = msgspec.field(default=None, name="entity-type")
@@ -68,9 +68,9 @@ class _Site(msgspec.Struct):
 
 @cache
 def _decoder(language: str) -> msgspec.json.Decoder[Any]:
-    """A decoder that skips all other languages and wikis. Empty objects come as `[]` in these dumps.
+    """Decoder that skips all other languages and wikis. These dumps write empty objects as `[]`.
 
-    `mul` holds what is the same in all languages; names of people are often given only there.
+    `mul` has texts that are the same in all languages; names of people are often given only there.
     """
     texts = msgspec.defstruct(
         "_Texts", [("wanted", _Text | None, None), ("mul", _Text | None, None)], rename={"wanted": language}
@@ -94,7 +94,7 @@ def _decoder(language: str) -> msgspec.json.Decoder[Any]:
 
 
 def parse_dump(data: bytes, first_line: int, source: Source) -> Batch:
-    """The entities of some lines of a dump."""
+    """Parse the entities in some lines of a dump."""
     batch, options = Batch(), source.options
     decoder = _decoder(options.language)
     for number, line in enumerate(data.split(b"\n"), first_line):
@@ -117,17 +117,17 @@ def _decode(line: bytes, decoder: msgspec.json.Decoder[Any], number: int, batch:
     try:
         return decoder.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        # of another form than expected, or not JSON; the standard library takes lone surrogates too
+        # unexpected structure, or not JSON; unlike msgspec, the standard library accepts lone surrogates
         try:
             loose = _clean(json.loads(line.decode("utf-8", "replace")))
         except (ValueError, RecursionError):
             batch.problem(number, f"not JSON ({error})", "not JSON")
             return None
-        return _salvaged(loose, str(error), decoder.type, number, batch)
+        return _valid_parts(loose, str(error), decoder.type, number, batch)
 
 
-def _salvaged(loose: Any, complaint: str, type: Any, number: int, batch: Batch) -> Any:
-    """An entity with something odd in it, without the odd parts."""
+def _valid_parts(loose: Any, complaint: str, type: Any, number: int, batch: Batch) -> Any:
+    """A malformed entity without its malformed parts, which are reported; None if it has no id."""
     if not isinstance(loose, dict) or not isinstance(loose.get("id"), str):
         batch.problem(number, f"not an entity: {complaint}", "malformed entity")
         return None
@@ -167,8 +167,8 @@ def _clean(value: Any) -> Any:
 
 
 def _add_entity(entity: Any, batch: Batch, options: ImportOptions) -> None:
-    label = _wanted(entity.labels) or _shared(entity.labels)
-    aliases = [*(_wanted(entity.aliases) or ()), *(_shared(entity.aliases) or ())]
+    label = _wanted(entity.labels) or _multilingual(entity.labels)
+    aliases = [*(_wanted(entity.aliases) or ()), *(_multilingual(entity.aliases) or ())]
     about, site = _wanted(entity.descriptions), _wanted(entity.sitelinks)
     batch.entity(
         entity.id,
@@ -187,7 +187,7 @@ def _wanted(texts: Any) -> Any:
     return None if isinstance(texts, list) else texts.wanted
 
 
-def _shared(texts: Any) -> Any:
+def _multilingual(texts: Any) -> Any:
     return None if isinstance(texts, list) else texts.mul
 
 
@@ -216,7 +216,7 @@ def _add_statement(
 
 
 def _tail(snak: _Snak, head: str, relation: str, batch: Batch, options: ImportOptions) -> str | None:
-    """The id of a value, or None if it is none of ours."""
+    """Id of an entity, date or quantity value; None, and the reason counted, for any other value."""
     if snak.snaktype != "value" or snak.datavalue is None:
         batch.skip(snak.snaktype if snak.snaktype != "value" else "no data value")
         return None
@@ -247,6 +247,6 @@ def _tail(snak: _Snak, head: str, relation: str, batch: Batch, options: ImportOp
 
 
 def _numeric_id(value: _Value) -> str | None:
-    """Old dumps give only the number and the kind."""
+    """Id from number and type: older dumps have no id field."""
     letter = {"item": "Q", "property": "P"}.get(value.entity_type or "")
     return None if letter is None or value.numeric_id is None else f"{letter}{value.numeric_id}"
