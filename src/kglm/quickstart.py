@@ -38,19 +38,19 @@ from kglm.runs.settings import load_config
 from kglm.train.start import train
 from kglm.writing.articles import Writer
 from kglm.writing.composer import WritingConfig
-from kglm.writing.hold_out import Kept, hold_out, hold_out_others, is_strange, words_said
+from kglm.writing.hold_out import HoldOut, hold_out, redraw_held_wordings, has_unseen_word, training_words
 from kglm.writing.wordings import read_wordings
 
-ASKED = ("P36", "P19", "P569", "P26", "P131", "P50")
+QUESTION_RELATIONS = ("P36", "P19", "P569", "P26", "P131", "P50")
 """The relations of the paper's questions: capital, place and date of birth, spouse, state of a city, author."""
 ALWAYS_HELD = ("Q76",)
 """Barack Obama is asked about, so nothing is said of him."""
-CHECKED = 20
+VALIDATION_ARTICLES = 20
 """Articles about further entities that are held out, by which training is judged as it goes on."""
-PLAIN = ("train.schedule=constant", "train.learning_rate=0.01")
+AWD_LSTM_SETTINGS = ("train.schedule=constant", "train.learning_rate=0.01")
 """The plain model has to learn by heart what KGLM looks up: with steps that shrink it gets nowhere near as far."""
 MODELS = ("kglm", "awd-lstm", "proposal")
-TOGETHER = 40
+BATCH = 40
 """So many entities a process writes about at a time."""
 
 
@@ -59,7 +59,7 @@ class QuickstartConfig:
     """How much is done."""
 
     entities: int | None = None
-    """Only the first so many are written or asked about; at least 20, of whom some are kept."""
+    """Only the first so many are written or asked about; at least 20, of whom some are held_out."""
     texts: int = 14
     """About each entity that is written about, on average: more about those of whom there is more to say."""
     notes: float = 0.96
@@ -81,7 +81,7 @@ class QuickstartConfig:
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise ConfigError(f"{name} = {getattr(self, name)}", remedy="give at least 1")
         if self.entities is not None and self.entities < 20:
-            raise ConfigError(f"entities = {self.entities}", remedy="give at least 20: some are kept to ask about")
+            raise ConfigError(f"entities = {self.entities}", remedy="give at least 20: some are held_out to ask about")
         for name in ("notes", "held"):
             if not 0 <= getattr(self, name) < 1:
                 raise ConfigError(f"{name} = {getattr(self, name)}", remedy="give a share below 1")
@@ -128,22 +128,22 @@ class Quickstart:
         if exists(self.strange_questions):
             return
         writers = _writers(str(self.kg.absolute()), self.config)
-        whole, kept = writers.whole, writers.kept
-        jobs = (_Job(str(self.kg.absolute()), self.config, nodes) for nodes in _batches(kept.written, TOGETHER))
-        with atomic_file(self.texts) as stream, progress("writing", len(kept.written), "entities") as advance:
-            for lines in ordered_map(_written, jobs, workers=available_cores(), loads=("spacy.lang.en",)):
+        whole, held_out = writers.whole, writers.held_out
+        jobs = (_Job(str(self.kg.absolute()), self.config, nodes) for nodes in _batches(held_out.written, BATCH))
+        with atomic_file(self.texts) as stream, progress("writing", len(held_out.written), "entities") as advance:
+            for lines in ordered_map(_write_texts, jobs, workers=available_cores(), loads=("spacy.lang.en",)):
                 stream.write(lines)
-                advance(min(TOGETHER, len(kept.written)))
-        drawn = random.Random(self.config.seed).sample(kept.held, len(kept.held))
-        checked = max(1, min(CHECKED, len(drawn) // 3))
+                advance(min(BATCH, len(held_out.written)))
+        drawn = random.Random(self.config.seed).sample(held_out.held, len(held_out.held))
+        checked = max(1, min(VALIDATION_ARTICLES, len(drawn) // 3))
         for path, nodes in ((self.checked_texts, drawn[:checked]), (self.held_texts, drawn[checked:])):
             with atomic_file(path) as stream:
                 for node in nodes[: self.config.scored]:
                     stream.write(_line(whole.record(node, wordings="held")))
-        asked, said = questions(whole, kept), words_said(whole.wordings, whole.graph)
+        asked, said = questions(whole, held_out), training_words(whole.wordings, whole.graph)
         for path, strange in ((self.questions, False), (self.strange_questions, True)):
             with atomic_file(path) as stream:
-                stream.write(b"".join(_line(row) for row in asked if is_strange(row, said) == strange))
+                stream.write(b"".join(_line(row) for row in asked if has_unseen_word(row, said) == strange))
 
     def annotate(self) -> None:
         """The texts as linked documents, by the pipeline that annotates any others."""
@@ -171,7 +171,7 @@ class Quickstart:
                     train(settings, [self.corpus], [self.checked_corpus], self.kg, self.run(model), resume=resume)
 
     def _overrides(self, model: str) -> list[str]:
-        own = PLAIN if model == "awd-lstm" else ()
+        own = AWD_LSTM_SETTINGS if model == "awd-lstm" else ()
         return [f"train.epochs={self._epochs(model)}", f"train.seed={self.config.seed}", *own]
 
     def _epochs(self, model: str) -> int:
@@ -200,14 +200,14 @@ class _Job(NamedTuple):
     nodes: tuple[int, ...]
 
 
-def _written(job: _Job) -> bytes:
+def _write_texts(job: _Job) -> bytes:
     """Texts, a line each."""
     writers = _writers(job.kg, job.config)
     lines = []
     for node in job.nodes:
-        share = writers.silent.relations(node) / writers.usual
+        share = writers.training.relations(node) / writers.mean_relations
         for number in range(max(1, round(job.config.texts * share))):
-            lines.append(_line(writers.silent.record(node, number)))
+            lines.append(_line(writers.training.record(node, number)))
     return b"".join(lines)
 
 
@@ -215,9 +215,9 @@ class _Writers(NamedTuple):
     """Who writes about everything, who writes what is trained on, and what the latter may not say."""
 
     whole: Writer
-    silent: Writer
-    kept: Kept
-    usual: float
+    training: Writer
+    held_out: HoldOut
+    mean_relations: float
     """How many relations of an entity there are words for, on average."""
 
 
@@ -226,13 +226,13 @@ def _writers(kg: str, config: QuickstartConfig) -> _Writers:
     """The same in every process."""
     graph, wordings = KnowledgeGraph.open(kg), read_wordings()
     if config.seed:
-        wordings = hold_out_others(wordings, config.seed)
+        wordings = redraw_held_wordings(wordings, config.seed)
     whole = Writer(graph, wordings, config.seed)
     topics = whole.topics()[: config.entities]
-    kept = hold_out(graph, topics, round(config.held * len(topics)), always=ALWAYS_HELD, seed=config.seed)
+    held_out = hold_out(graph, topics, round(config.held * len(topics)), always=ALWAYS_HELD, seed=config.seed)
     notes = WritingConfig(note=config.notes)
-    silent = Writer(graph, wordings, config.seed, without=kept.facts, config=notes)
-    return _Writers(whole, silent, kept, mean(map(silent.relations, kept.written)))
+    training = Writer(graph, wordings, config.seed, without=held_out.facts, config=notes)
+    return _Writers(whole, training, held_out, mean(map(training.relations, held_out.written)))
 
 
 def _batches(nodes: Sequence[int], size: int) -> Iterator[tuple[int, ...]]:
@@ -240,12 +240,12 @@ def _batches(nodes: Sequence[int], size: int) -> Iterator[tuple[int, ...]]:
         yield tuple(nodes[start : start + size])
 
 
-def questions(writer: Writer, kept: Kept) -> list[dict[str, Any]]:
+def questions(writer: Writer, held_out: HoldOut) -> list[dict[str, Any]]:
     """Questions after facts that have one answer, in wordings that are held out.
 
     Left out are those that ask for the year of a date alone: it is a part of the fact.
     """
-    rows = writer.prompts(kept.asked(ASKED), each=3, alone=True)
+    rows = writer.prompts(held_out.facts_of(QUESTION_RELATIONS), each=3, alone=True)
     return [row for row in rows if not (is_literal(row["tail_id"]) and row["expected_tail"].isdigit())]
 
 

@@ -202,14 +202,14 @@ def test_json_lines_of_every_form(tmp_path: Path) -> None:
     ("line", "problem", "reason"),
     [
         ("{", "line 2: not JSON", "not JSON"),
-        ('{"title": "A"}', "line 2: holds no text; give each record one of text, html", "malformed record"),
+        ('{"title": "A"}', "line 2: has no text; give each record one of text, html", "malformed record"),
         ('{"text": "A"}', 'line 2: has no title; give each record a "title"', "malformed record"),
         ('{"title": 3, "text": "A"}', "line 2: $.title: expected `str | null`, got `int`", "malformed record"),
         ('{"title": "A", "text": "\\ud800"}', "line 2: not JSON", "not JSON"),
         ('{"title": "A", "text": "ab", "links": [{"start": 1, "end": 3, "target": "B"}]}',
          "link [1, 3) does not fit a length of 2; give 0 <= start < end <= length", "malformed record"),
         ('{"title": "A", "text": "abc", "links": [{"start": 0, "end": 2, "target": "B"}, '
-         '{"start": 1, "end": 3, "target": "B"}]}', "link [1, 3) overlaps the one before", "malformed record"),
+         '{"start": 1, "end": 3, "target": "B"}]}', "link [1, 3) overlaps the previous link", "malformed record"),
         ('{"title": "A", "tokens": ["a"], "annotations": [{"source": "X", "id": "Q1", "relation": [], '
          '"parent_id": [], "span": [0, 1]}]}', "line 2, annotation 1: unknown source 'X'", "malformed record"),
     ],
@@ -294,7 +294,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         ("a.txt", b"", "is empty"),
         ("a.xml", b"", "is empty"),
         ("a.jsonl.gz", gzip.compress(b""), "is empty"),
-        ("picture", b"\x89PNG\0\0", "is not a text; a wikitext dump, HTML"),
+        ("picture", b"\x89PNG\0\0", "is not a text; give a wikitext dump, HTML"),
     ):
         with pytest.raises(DataError, match=what) as error:
             list(read_articles(written(tmp_path / name, content)))
@@ -314,7 +314,7 @@ def test_a_folder_is_read_in_order(tmp_path: Path) -> None:
     assert report.skipped == {"not a kind of file that holds articles": 1, "wrong encoding": 1}
     assert [path.name for path in article_files(tmp_path)] == ["a.txt", "b.txt", "c.md", "wrong.txt"]
     (tmp_path / "empty").mkdir()
-    with pytest.raises(DataError, match=r"holds no file that can be read; known are \.xml"):
+    with pytest.raises(DataError, match=r"contains no readable file; supported suffixes: \.xml"):
         list(read_articles(tmp_path / "empty"))
 
 

@@ -121,7 +121,7 @@ class TestNestedForm:
         assert document.text(document.mentions[0]) == "C"
 
     def test_words_and_sentences_mixed(self) -> None:
-        with pytest.raises(DataError, match="mixes words and sentences"):
+        with pytest.raises(DataError, match="mix words and sentences"):
             parse(record(tokens=[START, ["A"]], annotations=[]))
 
 

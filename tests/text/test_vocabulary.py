@@ -1,13 +1,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import FrozenInstanceError
 from pathlib import Path
 
 import pytest
 
 from kglm.errors import DataError, VersionError
 from kglm.text.document import END, START, Document
-from kglm.text.vocabulary import PADDING, UNKNOWN, AuthorsVocabulary, Vocabulary
+from kglm.text.vocabulary import (
+    PADDING,
+    PADDING_INDEX,
+    UNKNOWN,
+    UNKNOWN_INDEX,
+    AuthorsVocabulary,
+    Vocabulary,
+)
 
 DOCUMENTS = [
     Document("1", [START, *["b", "b", "b", "a", "a", "a", "c", "c", "rare"], END]),
@@ -32,6 +40,14 @@ def test_unknown_words_get_the_unknown_index() -> None:
     assert "d" in vocabulary and "zebra" not in vocabulary
 
 
+def test_indices_of_padding_and_unknown() -> None:
+    vocabulary = Vocabulary.count(DOCUMENTS)
+    assert (Vocabulary.padding, Vocabulary.unknown) == (PADDING_INDEX, UNKNOWN_INDEX)
+    assert vocabulary.words[vocabulary.padding] == PADDING and vocabulary.words[vocabulary.unknown] == UNKNOWN
+    with pytest.raises(FrozenInstanceError):
+        vocabulary.unknown = 5  # type: ignore[misc]
+
+
 def test_save_and_load(tmp_path: Path) -> None:
     vocabulary = Vocabulary.count(DOCUMENTS)
     vocabulary.save(tmp_path / "v.json")
@@ -43,7 +59,7 @@ def test_save_and_load(tmp_path: Path) -> None:
     [
         ("[1]", DataError, "is not a vocabulary"),
         ("{", DataError, "is not JSON"),
-        ('{"format": 9, "words": []}', VersionError, "format 9, this version reads 1"),
+        ('{"format": 9, "words": []}', VersionError, "format 9; this version reads format 1"),
         ('{"format": 1, "words": ["a"]}', DataError, "starts with"),
         (json.dumps({"format": 1, "words": [PADDING, UNKNOWN, "a", "a"]}), DataError, "'a' twice"),
     ],

@@ -77,7 +77,7 @@ def test_an_article_begins_with_its_subject(writer: Writer, documents: list[Docu
 def test_what_is_said_is_a_fact(graph: KnowledgeGraph, writer: Writer, nodes: list[int]) -> None:
     same = writer.wordings.same
     for node in nodes:
-        for head, relation, tail in writer._draft(node, 0, "train").said:
+        for head, relation, tail in writer._draft(node, 0, "train").stated:
             ways = [forward(head, each, tail) for each in (relation, *same.get(relation, ()))]
             ways += [forward(tail, each, head) for each in same.get(f"{REVERSE}{relation}", ())]
             assert any(_is_fact(graph, *way) for way in ways)
@@ -134,7 +134,7 @@ def test_what_is_left_out_is_not_said(toy: KnowledgeGraph, wordings: Wordings) -
         for id in ("Q142", "Q90", "Q76", "Q13133"):
             draft = writer._draft(toy.number(id), number, "all")
             for head, _, tail in without:
-                assert not any({toy.number(head), toy.number(tail)} == {one, other} for one, _, other in draft.said)
+                assert not any({toy.number(head), toy.number(tail)} == {one, other} for one, _, other in draft.stated)
             assert "1961" not in draft.text
 
 

@@ -61,7 +61,7 @@ def test_a_fifth_of_the_wordings_is_held_out(wordings: Wordings) -> None:
         spoken = wordings.sentences[relation]
         assert sum(wording.held for wording in spoken) >= 2
         assert sum(not wording.held for wording in spoken) >= 9
-        assert any(wording.held and wording.asks for wording in spoken)
+        assert any(wording.held and wording.ends_in_object for wording in spoken)
     assert len(wordings.fillers) >= 60
 
 
@@ -69,7 +69,7 @@ def test_nothing_held_out_stands_inside_a_wording_to_train_on(wordings: Wordings
     train = "\n".join(skeleton(w, with_) for w in wordings.all() if not w.held for with_ in ("on", "in"))
     held = [wording for wording in wordings.all() if wording.held and wording.role == "sentence"]
     assert [wording.text for wording in held if skeleton(wording) in train] == []
-    questions = [skeleton(wording).removesuffix("n").rstrip() + " " for wording in held if wording.asks]
+    questions = [skeleton(wording).removesuffix("n").rstrip() + " " for wording in held if wording.ends_in_object]
     assert [question for question in questions if question in train] == []
 
 

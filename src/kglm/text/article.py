@@ -1,4 +1,4 @@
-"""What every reader of articles hands over: tokens as in the linked corpus, and the links among them."""
+"""Articles: tokenized texts with links, the common result of all readers."""
 
 from __future__ import annotations
 
@@ -15,19 +15,21 @@ from kglm.text.marked import FORMULA, Passage
 from kglm.text.tokenizer import tokenizer
 
 FORMULA_TOKEN = "<formula>"
-"""Stands for any formula, as in WikiText."""
+"""Token that replaces every formula, as in WikiText."""
 PROBLEMS_KEPT = 100
+"""Maximum number of problem messages in a report."""
 REDIRECT, NOT_AN_ARTICLE, NO_TEXT = "redirect", "page about the wiki", "no text"
-"""Why a sound record gives no article."""
+"""Reasons to skip a valid record."""
 
+# Start of an error message and the reason under which it is counted.
 _REASONS = (("not JSON", "not JSON"), ("invalid ", "wrong encoding"), ("unknown encoding", "wrong encoding"))
-_MARKERS = re.compile(f"{START}|{END}")  # in a text they are nothing
+_MARKERS = re.compile(f"{START}|{END}")  # blanked out where a raw text contains them
 _FORMULAS = re.compile(FORMULA)
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Tokens [start, end) lead to the page `target`: a title as its address has it ("Barack_Obama")."""
+    """Tokens [start, end) link to the page `target`, a title as in URLs ("Barack_Obama")."""
 
     start: int
     end: int
@@ -36,72 +38,73 @@ class Link:
 
 @dataclass(slots=True)
 class Article:
-    """A text with its links, before anything is known of the entities behind them."""
+    """A text with links that are not yet resolved to entities."""
 
     title: str
     tokens: list[str]
     """`@@START@@` first, `@@END@@` after every sentence."""
     links: list[Link] = field(default_factory=list)
-    """In order, without overlaps. The first bold words of an encyclopedia's article link to its own title."""
+    """In order, without overlaps. The first bold words of a wiki page link to its own title."""
     mentions: list[Mention] = field(default_factory=list)
-    """Annotations that the text came with, as they were."""
+    """Existing annotations of the text, unchanged."""
     place: str = ""
-    """Where it was read, for messages."""
+    """File and record of the article, for error messages."""
     extra: dict[str, Any] = field(default_factory=dict)
-    """Further keys of one's own record; kept and written back, not used."""
+    """Other keys of a user's record; written back unchanged."""
 
     def text(self, link: Link) -> str:
+        """Words of a link, joined with blanks."""
         return " ".join(self.tokens[link.start : link.end])
 
 
 @dataclass(slots=True)
 class ReadingReport:
-    """What was read and what was not. A page that cannot be read is counted here and the reading goes on."""
+    """Counts of articles, skipped records and problems. An unreadable record does not stop the reader."""
 
     articles: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
-    """How many records gave no article, by reason: redirects, pages about the wiki itself, broken ones."""
+    """Number of records without an article, by reason: redirects, pages about the wiki itself, broken records."""
     problems: list[str] = field(default_factory=list)
-    """The first records that should have been readable, each with its place."""
+    """Messages about the first unreadable records, each with its place."""
     consumed: int = 0
-    """Bytes of the file at hand, as it is on disk, that have been read."""
+    """Bytes read of the current file, as it is on disk (compressed)."""
 
     def skip(self, reason: str) -> None:
-        """Count something that is left out on purpose."""
+        """Count a record that is left out on purpose."""
         self.skipped[reason] += 1
 
     def problem(self, what: object, reason: str) -> None:
-        """Count something that should not be there, and remember what was wrong with it."""
+        """Count an unreadable record and store the message."""
         self.skipped[reason] += 1
         self.note(what)
 
     @contextmanager
     def record(self, place: str) -> Iterator[None]:
-        """Work on one record: whatever is wrong with it is counted and ends nothing else."""
+        """Context for reading one record: an error is counted as a problem instead of raised."""
         try:
             yield
         except KglmError as error:
             reason = next((reason for start, reason in _REASONS if error.what.startswith(start)), "malformed record")
             self.problem(error, reason)
-        except Exception as error:  # a mistake of ours must not end a reading of hours
+        except Exception as error:  # a bug in a parser must not stop an import of hours
             self.problem(f"{place}: {type(error).__name__}: {error}", "failed")
 
     def note(self, what: object) -> None:
-        """Remember something odd about a record that could be read all the same."""
+        """Store a message about a record without counting the record as skipped."""
         if len(self.problems) < PROBLEMS_KEPT:
             self.problems.append(str(what))
 
 
 def article_from(title: str, passage: Passage, place: str = "") -> Article | None:
-    """Cut a passage into sentences and tokens; None if there is not a single word in it.
+    """Split a passage into sentences and tokens; None if it contains no word.
 
-    The edges of links are edges of tokens, and no sentence ends within a link.
+    Link edges are token boundaries, and no sentence ends inside a link.
     """
     text, spans = _MARKERS.sub(lambda match: " " * len(match[0]), passage.text), passage.spans
     edges = {edge for start, end, _ in spans for edge in (start, end)}
     edges.update(edge for match in _FORMULAS.finditer(text) for edge in match.span())
     tokens, links = [START], list[Link]()
-    k, first = 0, -1  # the span that comes next or that we are in; in that case, its first token
+    k, first = 0, -1  # index of the current or next span; its first token, -1 before the span starts
     for sentence in tokenizer().sentences(text, sorted(edges)):
         for token in sentence:
             while k < len(spans) and spans[k][1] <= token.start:

@@ -1,10 +1,10 @@
-"""Texts of any kind to tokens with links: `read_articles` takes a file or a folder and tells itself what is in it.
+"""Read articles from files of any supported format: `read_articles` takes a file or folder and detects the format.
 
-wikitext dumps   `pages-articles` of any wiki, packed or not
-HTML             pages as Wikipedia renders them, one a file
-JSON lines       one's own texts with links, HTML dumps, linked documents: see `records`
-wikitext         one page a file (`.wiki`, `.wikitext`, `.mediawiki`)
-plain text       one text a file
+wikitext dumps   `pages-articles` of any wiki, compressed or not
+HTML             pages as rendered by Wikipedia, one per file
+JSON lines       user texts with links, HTML dumps, linked documents: see `records`
+wikitext         one page per file (`.wiki`, `.wikitext`, `.mediawiki`)
+plain text       one text per file
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ __all__ = [
 ]
 
 LONGEST_TEXT = 256 << 20
-"""Bytes of a file that is one article, or one JSON value: it is read as a whole."""
+"""Maximum bytes of a file that is one article or one JSON value, because it is read into memory."""
 _PACKED = (".gz", ".bz2", ".zst")
 _KINDS = {
     ".xml": "dump", ".html": "html", ".htm": "html", ".xhtml": "html", ".jsonl": "lines", ".ndjson": "lines",
@@ -64,11 +64,10 @@ _HEAD = 4096
 def read_articles(
     path: str | PathLike[str], *, report: ReadingReport | None = None, lists: bool = False
 ) -> Iterator[Article]:
-    """The articles of a file, or of all files in a folder, in order of their names.
+    """Articles of a file, or of all files in a folder in order of their names.
 
-    A record that cannot be read is left out and the reading goes on; `report` says how many and why. If nothing at
-    all could be read, or a file is damaged, that is an error. Lists are left out of wiki pages, as they are in the
-    linked corpus, unless `lists`.
+    An unreadable record is skipped and counted in `report`. It is an error if no article can be read or a file is
+    damaged. Lists in wiki pages are removed, as in the linked corpus, unless `lists`.
     """
     report = ReadingReport() if report is None else report
     before = report.articles
@@ -84,17 +83,17 @@ def read_articles(
 
 @dataclass(frozen=True, slots=True)
 class RawArticle:
-    """An article as its file has it: what is cheap to read and to send. Another process may do the rest."""
+    """An unparsed article, cheap to send to a worker process that parses it with `read`."""
 
     kind: str
-    """What its data is."""
+    """Format of the data: dump, wikitext, html, lines, json, markdown or text."""
     data: str | bytes
     title: str
     place: str
     namespaces: Namespaces = ENGLISH
 
     def read(self, report: ReadingReport, *, lists: bool = False) -> Article | None:
-        """Its tokens and links; None, and reported, if it is not one, or cannot be read, or holds no word."""
+        """Parse the article; None, counted in `report`, if it is unreadable, not an article or without words."""
         article = None
         with report.record(self.place):
             if self.kind in ("lines", "json"):
@@ -107,22 +106,23 @@ class RawArticle:
         return article
 
     def _passage(self, lists: bool) -> tuple[str, Passage]:
+        """Title and plain text with links."""
         text, title = self.data if isinstance(self.data, str) else _decoded(self.data, self.place), self.title
         if self.kind in ("dump", "wikitext"):
             return title, read_marks(read_wikitext(text, title, namespaces=self.namespaces, lists=lists), title)
         if self.kind == "html":
             title = html_title(text) or title
             return title, read_marks(read_html(text, title, lists=lists), title)
-        heading, text = _titled(text)
+        heading, text = _split_heading(text)
         if self.kind == "markdown":
             text = _MARKDOWN_HEADING.sub("\n", text)
         return heading or title, Passage(masked(text))
 
 
 def raw_articles(file: Path, report: ReadingReport) -> Iterator[RawArticle]:
-    """The articles of a file, not yet read: what is no article is reported and left out."""
+    """Unparsed articles of a file; other records are counted in `report`."""
     if _is_empty(file):
-        report.problem(DataError("is empty", place=file, remedy="give a file with text in it"), "empty file")
+        report.problem(DataError("is empty", place=file, remedy="give a file that contains text"), "empty file")
         return
     kind = _kind(file)
     if kind == "dump":
@@ -150,10 +150,7 @@ def _raw_pages(path: Path, report: ReadingReport) -> Iterator[RawArticle]:
 
 
 def read_redirects(path: str | PathLike[str], *, report: ReadingReport | None = None) -> Iterator[tuple[str, str]]:
-    """Titles that lead to other titles, in normal form, as dumps tell them: (title, where it leads).
-
-    `follow_redirects` goes their way.
-    """
+    """Redirects in dumps as (title, target), both normalised; see `follow_redirects`."""
     report = ReadingReport() if report is None else report
     for file in article_files(path, report):
         kind = _kind(file)
@@ -170,7 +167,7 @@ def read_redirects(path: str | PathLike[str], *, report: ReadingReport | None = 
 
 
 def article_files(path: str | PathLike[str], report: ReadingReport | None = None) -> list[Path]:
-    """The file itself, or the files of a folder and its subfolders that can be read; hidden ones are left out."""
+    """The file itself, or all readable files of a folder and its subfolders, without hidden files."""
     path = Path(path)
     if not path.is_dir():
         return [path]
@@ -185,20 +182,18 @@ def article_files(path: str | PathLike[str], report: ReadingReport | None = None
         elif report is not None:
             report.skip("not a kind of file that holds articles")
     if not files:
-        what = "holds no file that can be read"
-        raise DataError(what, place=path, remedy=f"known are {', '.join(_KINDS)}, also packed ({', '.join(_PACKED)})")
+        formats = f"{', '.join(_KINDS)}, also compressed ({', '.join(_PACKED)})"
+        raise DataError("contains no readable file", place=path, remedy=f"supported suffixes: {formats}")
     return files
 
 
-# --- what is in a file ----------------------------------------------------------------------------------
+# --- detection of the format ----------------------------------------------------------------------------------
 
 
 def _kind(path: Path) -> str:
     kind = _named_kind(path) or _kind_of_content(path)
     if kind is None:
-        raise DataError(
-            "is not a text", place=path, remedy="a wikitext dump, HTML, JSON lines or plain text is expected"
-        )
+        raise DataError("is not a text", place=path, remedy="give a wikitext dump, HTML, JSON lines or plain text")
     return kind
 
 
@@ -213,7 +208,7 @@ def _named_kind(path: Path) -> str | None:
 
 
 def _kind_of_content(path: Path) -> str | None:
-    """What a file without a telling name holds; None for what is not text."""
+    """Detect the format from the first bytes, for files without a known suffix; None if it is not text."""
     with reading(path), open_binary(path) as stream:
         head = stream.read(_HEAD)
     text = head.removeprefix(codecs.BOM_UTF8).lstrip()
@@ -238,7 +233,7 @@ _LONGEST_HEADING = 100
 
 
 def _json_values(path: Path, kind: str, report: ReadingReport) -> Iterator[tuple[bytes, str]]:
-    """The JSON objects of a file, each with its place: one a line, or one value, or an array of them."""
+    """JSON objects of a file, each with its place: one per line, one per file, or an array."""
     if kind == "json":
         data = _bytes(path)
         try:
@@ -250,7 +245,7 @@ def _json_values(path: Path, kind: str, report: ReadingReport) -> Iterator[tuple
                 yield data, str(path)
             return
         except (msgspec.DecodeError, UnicodeDecodeError):
-            pass  # then line by line, and what is wrong is said of its line
+            pass  # read it line by line instead, so that errors name the line
 
     def consumed(count: int) -> None:
         report.consumed = count
@@ -264,12 +259,12 @@ def _bytes(path: Path) -> bytes:
         data = stream.read(LONGEST_TEXT + 1)
     if len(data) > LONGEST_TEXT:
         what = f"is longer than {LONGEST_TEXT >> 20} MiB"
-        raise DataError(what, place=path, remedy="split it, or bring it into JSON lines with one text a line")
+        raise DataError(what, place=path, remedy="split it, or convert it to JSON lines with one text per line")
     return data.removeprefix(codecs.BOM_UTF8).strip()
 
 
 def _decoded(data: bytes, place: str) -> str:
-    """The text of a file: UTF-8, or what its first bytes say it is."""
+    """Decode a file as UTF-8, or as its byte order mark or HTML charset says."""
     encoding = "utf-8"
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         encoding = "utf-16"
@@ -285,17 +280,17 @@ def _decoded(data: bytes, place: str) -> str:
 
 
 def _stem(path: Path) -> str:
-    """A title from the name of a file: `Some_page.txt.gz` is called "Some page"."""
+    """Title from a file name: `Some_page.txt.gz` gives "Some page"."""
     name = path.name
     while (suffix := Path(name).suffix.lower()) in _PACKED or suffix in _KINDS:
         name = name[: -len(suffix)]
     return " ".join(name.replace("_", " ").split()) or path.name
 
 
-def _titled(text: str) -> tuple[str | None, str]:
-    """The first line of a text if it is a heading, and the text after it.
+def _split_heading(text: str) -> tuple[str | None, str]:
+    """Split off the first line of a text if it is a heading.
 
-    A heading is marked as one (`# Title`, `= Title =`, underlined), or short, without a full stop, and alone.
+    A heading has markup (`# Title`, `= Title =`, underlined), or is short, without a full stop, before a blank line.
     """
     first, _, rest = text.lstrip().partition("\n")
     first = first.strip()

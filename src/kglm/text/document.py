@@ -1,7 +1,7 @@
-"""Linked documents: tokens, and mentions that name the entity and the facts behind it.
+"""Linked documents: tokens, and mentions annotated with an entity and the facts that explain it.
 
-The file form is the Linked WikiText-2 JSONL, read and written as it is: what is read and not repaired is
-written back byte for byte. Files older than July 2019 nest the tokens by sentence; they are converted.
+The file format is the Linked WikiText-2 JSONL. A document that is read and written without repair keeps its bytes.
+Files older than July 2019 nest the tokens by sentence; reading flattens them.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from kglm.kg.ids import NEW, REFLEXIVE, is_document_relation
 
 START, END = "@@START@@", "@@END@@"
 SOURCES = ("WIKI", "NEL", "KG", "COREF")
-"""Where a mention comes from: article link, entity linker, match with the local graph, coreference."""
+"""Sources of a mention: article link, entity linker, match with the local graph, coreference."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """Tokens [start, end) name the entity `id`; the facts (parents[i], relations[i], id) say why."""
+    """Tokens [start, end) mention the entity `id`; each fact (parents[i], relations[i], id) explains it."""
 
     start: int
     end: int
@@ -36,36 +36,38 @@ class Mention:
 
     @property
     def is_new(self) -> bool:
-        """Whether the entity comes from nowhere: no fact of an earlier entity explains it."""
+        """True if no fact of an earlier entity explains the mention."""
         return self.relations == (NEW,)
 
     @property
     def explanations(self) -> tuple[tuple[str, str], ...]:
-        """The distinct (parent, relation) pairs, in order; none for a new mention."""
+        """Distinct (parent, relation) pairs, in order; empty for a new mention."""
         pairs = zip(self.parents, self.relations, strict=True)
         return tuple(dict.fromkeys(pair for pair in pairs if pair[1] != NEW))
 
     def moved(self, start: int, end: int) -> Mention:
+        """The same mention with another span."""
         return Mention(start, end, self.id, self.source, self.relations, self.parents)
 
 
 @dataclass(slots=True)
 class Document:
-    """A text in tokens: `@@START@@` first, `@@END@@` after every sentence."""
+    """A tokenized text: `@@START@@` first, `@@END@@` after every sentence."""
 
     title: str
     tokens: list[str]
     mentions: list[Mention] = field(default_factory=list)
     annotated: bool = True
-    """False for a plain text: its file has no `annotations` at all."""
+    """False for a plain text, whose record has no key `annotations`."""
     extra: dict[str, Any] = field(default_factory=dict)
-    """Further keys of the JSON object; kept and written back, not used."""
+    """Other keys of the JSON object; written back unchanged."""
 
     def text(self, mention: Mention) -> str:
+        """Words of a mention, joined with blanks."""
         return " ".join(self.tokens[mention.start : mention.end])
 
     def sentences(self) -> Iterator[list[str]]:
-        """The words of each sentence, without markers."""
+        """Words of each sentence, without the markers."""
         sentence: list[str] = []
         for token in self.tokens:
             if token == END:
@@ -78,7 +80,7 @@ class Document:
             yield sentence
 
 
-# The JSON records. Only their types are checked here; what the values mean is checked in `_document`.
+# JSON records. msgspec checks the types; `_document` checks the values.
 
 
 class _Annotation(msgspec.Struct, forbid_unknown_fields=True):
@@ -100,7 +102,7 @@ _KNOWN_KEYS = frozenset(_Record.__struct_fields__)
 
 
 def parse_document(line: bytes, place: str) -> Document:
-    """One document from one line of JSON. `place` names the line in errors."""
+    """Parse one line of JSONL. `place` names the line in errors."""
     try:
         record = _RECORD.decode(line)
     except msgspec.ValidationError as error:
@@ -110,21 +112,21 @@ def parse_document(line: bytes, place: str) -> Document:
             f"invalid UTF-8 at byte {error.start}", place=place, remedy="convert the file to UTF-8"
         ) from error
     except msgspec.DecodeError as error:
-        raise DataError(_not_json(line), place=place, remedy="one JSON object a line is expected") from error
+        raise DataError(_not_json(line), place=place, remedy="write one JSON object per line") from error
     return _document(record, other_keys(line, _KNOWN_KEYS), place)
 
 
 def _not_json(line: bytes) -> str:
-    """What is wrong, in the words of the standard library, which takes the one thing that ours does not."""
+    """Describe a decoding error with the message of the standard library, which accepts lone surrogates."""
     try:
         json.loads(line)
     except ValueError as error:
         return f"not JSON ({error})"
-    return "holds a lone surrogate, half of a character"
+    return "contains a lone surrogate (half of a character)"
 
 
 def other_keys(line: bytes, known: Collection[str]) -> dict[str, Any]:
-    """What else a JSON object holds."""
+    """Keys of a JSON object outside `known`, with their values."""
     fields = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
     return {key: msgspec.json.decode(raw) for key, raw in fields.items() if key not in known}
 
@@ -148,7 +150,7 @@ def _document(record: _Record, extra: dict[str, Any], place: str) -> Document:
             mention = mention.moved(position[mention.start], position[last] + 1)
         if mention.start < last_end:
             raise DataError(
-                f"span [{mention.start}, {mention.end}) overlaps or precedes the one before, which ends at {last_end}",
+                f"span [{mention.start}, {mention.end}) overlaps or precedes the previous, which ends at {last_end}",
                 place=where,
                 remedy="order annotations by span, without overlaps",
             )
@@ -175,7 +177,7 @@ def _mention(annotation: _Annotation, length: int, place: str) -> Mention:
     elif NEW in relations and (relations != (NEW,) or parents != (annotation.id,)):
         problem = (
             f"{NEW} with another relation or parent",
-            f"a new mention has {NEW} alone, and itself as parent",
+            f"give a new mention the single relation {NEW} and its own id as parent",
         )
     if problem:
         raise DataError(problem[0], place=place, remedy=problem[1])
@@ -183,16 +185,16 @@ def _mention(annotation: _Annotation, length: int, place: str) -> Mention:
 
 
 def _flatten(sentences: Sequence[str | list[str]], place: str) -> tuple[list[str], list[int]]:
-    """Tokens of a nested (pre-July-2019) document, and for each old flat index the new one.
+    """Tokens of a nested (pre-July-2019) document, and the new position of each old flat index.
 
-    Word i of sentences s_1 … s_K moves to m(i) = 1 + i + (sentences completed before i).
+    Word i of sentences s_1 … s_K moves to m(i) = 1 + i + (number of sentences that end before i).
     """
     tokens: list[str] = [START]
     position: list[int] = []
     for number, sentence in enumerate(sentences):
         if isinstance(sentence, str):
             raise DataError(
-                "tokens mixes words and sentences", place=place, remedy="nest all tokens by sentence, or none"
+                "tokens mix words and sentences", place=place, remedy="nest all tokens by sentence, or none"
             )
         if number == 0 and sentence == [START]:
             position.append(0)
@@ -211,7 +213,7 @@ def _flatten(sentences: Sequence[str | list[str]], place: str) -> tuple[list[str
 
 
 def to_json(document: Document) -> dict[str, Any]:
-    """The JSON object of a document, keys in the published order."""
+    """JSON object of a document, keys in the order of the published files."""
     record: dict[str, Any] = {"title": document.title, "tokens": document.tokens}
     if document.annotated:
         record["annotations"] = [
@@ -228,18 +230,18 @@ def to_json(document: Document) -> dict[str, Any]:
 
 
 def to_line(document: Document) -> bytes:
-    """One line of JSONL, in ASCII as the published files are."""
+    """One line of JSONL, in ASCII like the published files."""
     return json.dumps(to_json(document)).encode() + b"\n"
 
 
 def read_documents(path: str | PathLike[str]) -> Iterator[Document]:
-    """The documents of a JSONL file (also `.gz`, `.bz2`, `.zst`), as they stand; see `repair` for their quirks."""
+    """Read a JSONL file (also `.gz`, `.bz2`, `.zst`) without changes; `repair` fixes known annotation errors."""
     for number, line in read_lines(path):
         yield parse_document(line, f"{path}, line {number}")
 
 
 def mentioned_entities(paths: Iterable[str | PathLike[str]]) -> set[str]:
-    """The entities of a corpus: mentioned, or parents of what is mentioned."""
+    """Ids of all entities in a corpus: mentions and their parents."""
     paths = list(paths)
     ids: set[str] = set()
     for path in paths:
@@ -248,12 +250,13 @@ def mentioned_entities(paths: Iterable[str | PathLike[str]]) -> set[str]:
                 ids.add(mention.id)
                 ids.update(mention.parents)
     if not ids:
-        raise DataError("mention no entity", place=", ".join(map(str, paths)), remedy="annotate them first")
+        where = ", ".join(map(str, paths))
+        raise DataError("mention no entity", place=where, remedy="annotate the documents first: kglm annotate")
     return ids
 
 
 def write_documents(path: str | PathLike[str], documents: Iterable[Document]) -> int:
-    """Write JSONL (compressed if the name ends in `.gz`); the file appears whole or not at all."""
+    """Write JSONL atomically (compressed if the name ends in `.gz`) and return the number of documents."""
     count = 0
     with atomic_file(path) as stream:
         for document in documents:

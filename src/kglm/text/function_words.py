@@ -1,4 +1,4 @@
-"""English words that say little by themselves: no name consists of them alone, and no context is told by them."""
+"""English function words: they make no name by themselves and do not distinguish contexts."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ FUNCTION_WORDS = frozenset(_ENGLISH.split())
 
 @lru_cache(1 << 16)
 def is_content(word: str) -> bool:
-    """Whether a word says something: it has a letter or digit and is no function word."""
+    """True for a content word: it has a letter or digit and is not a function word."""
     return any(char.isalnum() for char in word) and word.casefold() not in FUNCTION_WORDS

@@ -1,14 +1,14 @@
-"""Marked text: the form in which readers of HTML and wikitext hand over what they found.
+"""Marked text: the intermediate format between the HTML and wikitext readers and plain text with links.
 
-It is one string: paragraphs with a blank line between them, in which characters that no text holds (Unicode
-reserves U+FDD0 … U+FDEF for the inside of programs) say what the page said by its markup:
+It is one string of paragraphs, separated by blank lines. Noncharacters (U+FDD0 … U+FDEF, which Unicode reserves for
+internal use) encode the markup of the page:
 
     LINK target SHOWN text CLOSE    a link to a page
-    STRONG text WEAK                bold, in the lead only: the first one is the name of the article's subject
-    GAP                             something was left out here; the text around it is mended
-    FORMULA                         a formula, whatever it was
+    STRONG text WEAK                bold, in the lead only: the first bold run names the subject of the article
+    GAP                             removed content; the punctuation around it is cleaned up
+    FORMULA                         any formula
 
-`read_marks` turns it into plain text with the spans of its links.
+`read_marks` converts it to plain text with link spans.
 """
 
 from __future__ import annotations
@@ -27,43 +27,46 @@ _PARAGRAPHS = re.compile(r"\n\s*\n")
 _GAPS = re.compile(f" ?{GAP}[ {GAP}]*")
 _WORD = re.compile(rf"[^\W_]|{FORMULA}")
 
-# What is left of "(pronounced /…/; born 1950)" and the like when the sounds are gone.
+# The rest of "(pronounced /…/; born 1950)" and the like after the pronunciation is removed.
 _LEAD_IN = re.compile(r"\b(?:pronounced|pronunciation|listen|IPA)[ ,:]*\Z", re.IGNORECASE)
 _AFTER_OPENING = re.compile(r"(?:[ ,;:]+|(?:or|and)(?=[ ,;:)]|\Z))*")
 _TO_THE_LEFT = ("", *" .,;:!?)]")
-_DEEPEST_MENDING = 8
+_DEEPEST_BRACKETS = 8
 _NAMES_TRIED = 10
 
 
 @dataclass(slots=True)
 class Passage:
-    """Plain text, and for each link (start, end, target) in characters, in order and without overlaps."""
+    """Plain text with links (start, end, target) by character offset, in order and without overlaps."""
 
     text: str
     spans: list[tuple[int, int, str]] = field(default_factory=list)
 
 
 def without_marks(text: str) -> str:
-    """Text from outside, safe to be marked."""
+    """Remove noncharacters from input text, so that marks can be added."""
     return _MARKS.sub("", text.replace("\r\n", "\n"))
 
 
 def masked(text: str) -> str:
-    """Text from outside without characters that could be taken for marks; all others keep their place."""
+    """Replace noncharacters in input text by blanks; all offsets stay."""
     return _MARKS.sub(" ", text)
 
 
 def linked(target: str, text: str) -> str:
-    """A link, in marked text."""
+    """Encode a link as marked text."""
     return f"{LINK}{target}{SHOWN}{text}{CLOSE}"
 
 
 def read_marks(marked: str, title: str) -> Passage:
-    """The paragraphs of a marked text that hold a word, mended; the first bold words link to `title`."""
+    """Convert marked text to plain text with links; paragraphs without words are dropped.
+
+    The first bold words become a link to `title`.
+    """
     passage, parts, length = Passage(""), list[str](), 0
     subject = normalise_title(title)
     for paragraph in _PARAGRAPHS.split(marked):
-        text, spans, strong = _unmarked(_mended(" ".join(paragraph.split())))
+        text, spans, strong = _unmarked(_without_gaps(" ".join(paragraph.split())))
         if not _WORD.search(text):
             continue
         if subject and strong and (name := _subject(text, spans, strong)):
@@ -80,7 +83,7 @@ def read_marks(marked: str, title: str) -> Passage:
 
 
 def _unmarked(paragraph: str) -> tuple[str, list[tuple[int, int, str]], list[tuple[int, int]]]:
-    """The bare text of a paragraph, its links, its bold runs. Marks that do not match are dropped."""
+    """Plain text, links and bold runs of a paragraph. Unmatched marks are dropped."""
     parts: list[str] = []
     spans: list[tuple[int, int, str]] = []
     strong: list[tuple[int, int]] = []
@@ -110,7 +113,7 @@ def _unmarked(paragraph: str) -> tuple[str, list[tuple[int, int, str]], list[tup
 
 
 def _pieces(paragraph: str) -> Iterator[tuple[str, str]]:
-    """Each mark with the text after it; first the text before all marks, with an empty mark."""
+    """Each mark with the text after it; the text before the first mark comes with an empty mark."""
     start, mark = 0, ""
     for match in _MARKS.finditer(paragraph):
         yield mark, paragraph[start : match.start()]
@@ -119,7 +122,7 @@ def _pieces(paragraph: str) -> Iterator[tuple[str, str]]:
 
 
 def _subject(text: str, spans: list[tuple[int, int, str]], strong: list[tuple[int, int]]) -> tuple[int, int] | None:
-    """The first bold run that no link touches, without the quotation marks around it."""
+    """Span of the first bold run that overlaps no link, without quotation marks around it."""
     for start, end in strong[:_NAMES_TRIED]:
         while start < end and text[start] in " \"'“”‘’«»":
             start += 1
@@ -130,11 +133,11 @@ def _subject(text: str, spans: list[tuple[int, int, str]], strong: list[tuple[in
     return None
 
 
-# --- mending ------------------------------------------------------------------------------------------
+# --- removed content ------------------------------------------------------------------------------------------
 
 
-def _mended(paragraph: str) -> str:
-    """A paragraph without gaps, and without the punctuation that only served what was there.
+def _without_gaps(paragraph: str) -> str:
+    """Remove the gaps of a paragraph and the punctuation that belonged to the removed content.
 
     "Ann ( ; born 1961)" with a gap after the bracket becomes "Ann (born 1961)", and "Ann (), a" becomes "Ann, a".
     """
@@ -145,7 +148,7 @@ def _mended(paragraph: str) -> str:
     for match in [*_GAPS.finditer(paragraph), None]:
         piece = paragraph[start : match.start()] if match else paragraph[start:]
         if blank is not None:
-            _mend(done, piece, blank)
+            _append_after_gap(done, piece, blank)
         elif piece:
             done.append(piece)
         if match:
@@ -153,12 +156,12 @@ def _mended(paragraph: str) -> str:
     return "".join(done)
 
 
-def _mend(done: list[str], piece: str, blank: bool) -> None:
-    """Add the text after a gap to what is done; `blank` says whether there was a blank beside the gap."""
+def _append_after_gap(done: list[str], piece: str, blank: bool) -> None:
+    """Append the text after a gap to the output `done`; `blank` tells whether the gap had a blank beside it."""
     at = 0
     if piece[:1] in (",", ";", ")", ""):
         _strip_lead_in(done)
-    for _ in range(_DEEPEST_MENDING):
+    for _ in range(_DEEPEST_BRACKETS):
         if done and done[-1][-1] in "([":
             match = _AFTER_OPENING.match(piece, at)
             at = match.end() if match else at
@@ -168,7 +171,7 @@ def _mend(done: list[str], piece: str, blank: bool) -> None:
         _strip(done, " ,;:")
         if not done or done[-1][-1] not in "([":
             break
-        done[-1] = done[-1][:-1]  # nothing is left between the brackets
+        done[-1] = done[-1][:-1]  # the brackets are empty
         at, blank = at + 1, done[-1].endswith(" ")
         _strip(done, " ")
         if piece[at : at + 1] == " ":
@@ -191,7 +194,7 @@ def _strip_lead_in(done: list[str]) -> None:
 
 
 def _strip(done: list[str], characters: str) -> None:
-    """Take characters off the end of the text, and leave no empty piece there."""
+    """Strip characters from the end of the output, and drop pieces that become empty."""
     while done:
         done[-1] = done[-1].rstrip(characters)
         if done[-1]:

@@ -1,10 +1,10 @@
-"""Articles as JSON: one's own texts with links, pages of the Wikipedia APIs and HTML dumps, linked documents.
+"""Articles as JSON: user texts with links, pages of the Wikipedia APIs and HTML dumps, linked documents.
 
 An object has a `title` (or `name`) and one of
 
     text               with `links`: [{"start": 0, "end": 5, "target": "Some page"}, …] by character
-    html, wikitext     as a wiki gives them; also inside `article_body` (Wikimedia Enterprise) or `parse` (the API)
-    tokens             with `links` by token, and `annotations` as in Linked WikiText-2, which are kept
+    html, wikitext     from a wiki; also inside `article_body` (Wikimedia Enterprise) or `parse` (the API)
+    tokens             with `links` by token, and `annotations` as in Linked WikiText-2, which stay unchanged
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class _Record(msgspec.Struct):
 
 
 class _Star(msgspec.Struct):
-    """How the older form of the parse API gives a text."""
+    """A text in the older format of the parse API."""
 
     star: str = msgspec.field(name="*")
 
@@ -72,7 +72,7 @@ class _Parsed(msgspec.Struct):
 
 
 class _Answer(msgspec.Struct):
-    """What the parse API answers; other records have nothing here."""
+    """Response of the parse API; `parse` is None for other records."""
 
     parse: _Parsed | None = None
 
@@ -83,7 +83,7 @@ _KNOWN_KEYS = frozenset((*_Record.__struct_fields__, "annotations"))
 
 
 def article_from_json(line: bytes, place: str, report: ReadingReport, *, lists: bool = False) -> Article | None:
-    """The article of a JSON object; None, and counted, if it is not one or holds no word."""
+    """Parse the article of a JSON object; None, counted in `report`, if it is not an article or has no words."""
     record = _read(line, place)
     title = _title(record, place)
     namespace = record.namespace.identifier if isinstance(record.namespace, _Namespace) else record.namespace
@@ -94,7 +94,8 @@ def article_from_json(line: bytes, place: str, report: ReadingReport, *, lists: 
         return _linked_document(line, record.links or [], place, report)
     host = host_of(record.url or "")
     body = record.article_body or _Body()
-    html, wikitext = _first(record.html, body.html), _first(record.wikitext, body.wikitext)
+    html = body.html if record.html is None else record.html
+    wikitext = body.wikitext if record.wikitext is None else record.wikitext
     if record.text is not None:
         passage = Passage(masked(record.text), _spans(record.links or [], len(record.text), place))
     elif html is not None:
@@ -102,17 +103,17 @@ def article_from_json(line: bytes, place: str, report: ReadingReport, *, lists: 
     elif wikitext is not None:
         passage = read_marks(read_wikitext(wikitext, title, lists=lists), title)
     else:
-        raise DataError("holds no text", place=place, remedy=f"give each record one of {', '.join(FORMS)}")
+        raise DataError("has no text", place=place, remedy=f"give each record one of {', '.join(FORMS)}")
     article = article_from(title, passage, place)
     if article is None:
         report.skip(NO_TEXT)
-    elif record.text is not None:  # one's own; what a wiki tells of a page beside its text is much, and not asked for
+    elif record.text is not None:  # a user's record; the many other keys of wiki records are dropped
         article.extra = other_keys(line, _KNOWN_KEYS)
     return article
 
 
 def redirects_from_json(line: bytes, place: str) -> Iterator[tuple[str, str]]:
-    """The other titles that lead to the article of a record of an HTML dump: (title, where it leads)."""
+    """Redirects to the article of an HTML dump record, as (title, target)."""
     record = _read(line, place)
     for redirect in record.redirects or ():
         title = ENGLISH.target(redirect.name or "")
@@ -131,12 +132,8 @@ def _read(line: bytes, place: str) -> _Record:
         what = f"invalid UTF-8 at byte {error.start}"
         raise DataError(what, place=place, remedy="convert the file to UTF-8") from error
     except msgspec.DecodeError as error:
-        raise DataError(f"not JSON ({error})", place=place, remedy="one JSON object a line is expected") from error
+        raise DataError(f"not JSON ({error})", place=place, remedy="write one JSON object per line") from error
     return record
-
-
-def _first(one: str | None, other: str | None) -> str | None:
-    return other if one is None else one
 
 
 def _plain(text: str | _Star | None) -> str | None:
@@ -151,13 +148,13 @@ def _title(record: _Record, place: str) -> str:
 
 
 def _spans(links: list[_Link], length: int, place: str) -> list[tuple[int, int, str]]:
-    """Links in order, their targets in normal form; those that lead to no article are left out."""
+    """Sorted links with normalised targets, without links to pages that are not articles."""
     spans, last = [], 0
     for link in sorted(links, key=lambda link: (link.start, link.end)):
         if not 0 <= link.start < link.end <= length:
             what, remedy = f"does not fit a length of {length}", "give 0 <= start < end <= length"
         elif link.start < last:
-            what, remedy = f"overlaps the one before, which ends at {last}", "give links that do not overlap"
+            what, remedy = f"overlaps the previous link, which ends at {last}", "give links that do not overlap"
         else:
             last = link.end
             if target := ENGLISH.target(link.target):
@@ -168,7 +165,7 @@ def _spans(links: list[_Link], length: int, place: str) -> list[tuple[int, int, 
 
 
 def _linked_document(line: bytes, links: list[_Link], place: str, report: ReadingReport) -> Article:
-    """A document that is already in tokens: its annotations stay, missing marks at its ends are added."""
+    """Article of a tokenized document: its annotations stay, missing start and end markers are added."""
     document = parse_document(line, place)
     tokens, mentions = document.tokens, document.mentions
     found = []

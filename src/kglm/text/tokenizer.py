@@ -1,15 +1,15 @@
-"""Words and sentences of raw text, cut the way the Linked WikiText-2 corpus is cut.
+"""Split raw text into words and sentences as in the Linked WikiText-2 corpus.
 
-The corpus was tokenised with the English rules of spaCy 2.0. They are the rules of today's spaCy (the
-tokenizer of `spacy.blank("en")`: no model, no download) except that
+The corpus was tokenized with the English rules of spaCy 2.0. They equal those of current spaCy (the tokenizer of
+`spacy.blank("en")`: no model, no download) with two exceptions:
 
 * a hyphen or slash splits only between letters: "side - scrolling", "km / h", but "27.05-mile", "US 2/US 41";
-* a Greek letter holds on to its hyphen: "β-hydrogen".
+* a hyphen beside a Greek letter does not split: "β-hydrogen".
 
-Three habits of the corpus are not followed, because they make words that nothing else knows: the dash glued
-to its neighbour after a link ("—had"), "May" glued to the full stop after it, byte order marks in numbers.
+Three defects of the corpus are not reproduced, because they create words that occur nowhere else: a dash joined to
+the next word after a link ("—had"), "May" joined to the full stop after it, byte order marks in numbers.
 
-spaCy pulls in torch and takes seconds to import, so it is imported when the first text is cut.
+spaCy imports torch, which takes seconds, so it is imported with the first text.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from typing import Any
 from kglm.errors import DataError
 from kglm.text.document import END, START
 
-# Between chunks: white space, controls, zero-width spaces, byte order and direction marks, lone surrogates.
+# Separators of chunks: white space, controls, zero-width spaces, byte order and direction marks, lone surrogates.
 _SEPARATOR = (
     r"\s\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069"
     r"\ufeff\ufff9-\ufffb\ud800-\udfff"
 )
-# An em dash is a word of its own wherever it stands.
+# An em dash is always a separate word.
 _CHUNK = re.compile(f"—|[^—{_SEPARATOR}]+")
-# Joiners, soft hyphens and variation selectors stay inside a word; alone they are not one.
+# Joiners, soft hyphens and variation selectors may be inside a word but are not words.
 _INVISIBLE = re.compile(r"[\u00ad\u034f\u180e\u200c\u200d\ufe00-\ufe0f\U000e0000-\U000e01ef]+")
 
-# Chunks that are longer than any word are cut at punctuation only: spaCy peels them in quadratic time.
+# Longer chunks (in characters) are split at punctuation only: spaCy needs quadratic time for them.
 _LONGEST_CHUNK = 200
 _PUNCTUATION = r"""!-/:-@\[-`{-~¡«»¿“”„‘’‚…—–、。，．！？；：「」『』（）"""
 _LONG_CHUNK_PIECE = re.compile(f"[{_PUNCTUATION}]|[^{_PUNCTUATION}]+")
 
-# The memo and spaCy's own string store are both dropped when they hold so many distinct chunks.
+# Number of distinct chunks after which the memo and spaCy's string store are cleared.
 _MEMO_LIMIT = 200_000
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word and where it stands: `text == original[start:end]`."""
+    """A word with its character offsets: `text == original[start:end]`."""
 
     text: str
     start: int
@@ -52,12 +52,11 @@ class Token:
 
 
 class Tokenizer:
-    """Cuts text into words and sentences.
+    """Split text into words and sentences.
 
-    White space is never a word, and neither is a control character, a zero-width space (U+200B), a byte order
-    mark (U+FEFF) or a direction mark: all of them separate words. A chunk between separators is cut
-    independently of its neighbours, so each distinct chunk is cut once and remembered. The result depends on
-    the text alone.
+    White space, control characters, zero-width spaces (U+200B), byte order marks (U+FEFF) and direction marks
+    separate words. A chunk between separators is split independently of its neighbours, so the result for each
+    distinct chunk is cached. The output depends on the text alone.
     """
 
     def __init__(self) -> None:
@@ -65,49 +64,48 @@ class Tokenizer:
         self._memo: dict[str, tuple[tuple[str, int], ...]] = {}
 
     def words(self, text: str) -> list[str]:
-        """The words of a text, for what needs no offsets: aliases, prompts.
+        """Words of a text without offsets, for aliases and prompts.
 
         >>> tokenizer().words("The U.S. side-scrolling game isn't a 27.05-mile road.")
         ['The', 'U.S.', 'side', '-', 'scrolling', 'game', 'is', "n't", 'a', '27.05-mile', 'road', '.']
         """
-        return [word for chunk in _CHUNK.findall(text) for word, _ in self._cut(chunk)]
+        return [word for chunk in _CHUNK.findall(text) for word, _ in self._split(chunk)]
 
     def tokens(self, text: str, boundaries: Sequence[int] = ()) -> list[Token]:
-        """The words with their offsets; no word crosses one of the `boundaries` (the edges of links).
+        """Words with their offsets; no word crosses one of the `boundaries` (link edges).
 
-        The text on either side of a boundary is cut as if a blank stood there, as in the corpus
-        ("Denver-based" with a link on "Denver" gives "Denver", "-based").
+        A boundary acts like a blank, as in the corpus: "Denver-based" with a link on "Denver" gives "Denver", "-based".
         """
         return [
             Token(word, start + offset, start + offset + len(word))
             for start, chunk in _chunks(text, boundaries)
-            for word, offset in self._cut(chunk)
+            for word, offset in self._split(chunk)
         ]
 
     def sentences(self, text: str, boundaries: Sequence[int] = ()) -> list[list[Token]]:
-        """The same tokens as `tokens`, sentence by sentence; no sentence is empty."""
+        """The result of `tokens`, grouped into non-empty sentences."""
         tokens = self.tokens(text, boundaries)
         ends = _sentence_ends(text, tokens)
         return [tokens[a:b] for a, b in zip([0, *ends], ends, strict=False)]
 
-    def _cut(self, chunk: str) -> tuple[tuple[str, int], ...]:
-        """Words of a chunk without separators, each with its offset in the chunk."""
-        cut = self._memo.get(chunk)
-        if cut is not None:
-            return cut
+    def _split(self, chunk: str) -> tuple[tuple[str, int], ...]:
+        """Words of a chunk, each with its offset in the chunk."""
+        words = self._memo.get(chunk)
+        if words is not None:
+            return words
         if len(chunk) > _LONGEST_CHUNK:
             return _with_offsets(_LONG_CHUNK_PIECE.findall(chunk))
         rules = self._rules
         if rules is None or len(self._memo) >= _MEMO_LIMIT:
             self._memo.clear()
             rules = self._rules = _spacy_rules()
-        cut = self._memo[chunk] = _with_offsets(rules(chunk))
-        return cut
+        words = self._memo[chunk] = _with_offsets(rules(chunk))
+        return words
 
 
 @cache
 def tokenizer() -> Tokenizer:
-    """The tokenizer that everything in this process shares."""
+    """The tokenizer shared by this process."""
     return Tokenizer()
 
 
@@ -132,7 +130,7 @@ def _chunks(text: str, boundaries: Sequence[int]) -> Iterator[tuple[int, str]]:
 
 
 def _with_offsets(pieces: list[str]) -> tuple[tuple[str, int], ...]:
-    """Offsets of pieces that stand end to end; invisible pieces are left out."""
+    """Adjacent pieces with their offsets, without the invisible ones."""
     found, offset = [], 0
     for piece in pieces:
         if not _INVISIBLE.fullmatch(piece):
@@ -166,9 +164,9 @@ def _spacy_rules() -> Callable[[str], list[str]]:
     ]
     rules: Any = spacy.blank("en").tokenizer
     rules.infix_finditer = compile_infix_regex(infixes).finditer
-    # Emoticons with brackets would swallow the end of "(chapters 7 and 8)" or "(a song): ".
+    # Without emoticons that contain brackets, which would match the end of "(chapters 7 and 8)" or "(a song): ".
     special = {chunk: cases for chunk, cases in rules.rules.items() if not set(chunk) & set("()[]{}")}
-    # Contractions keep their apostrophe when a link has cut them off their word.
+    # Contractions keep their apostrophe when a link boundary separates them from their word.
     for clitic in ("m", "ve", "re", "ll", "d", "s"):
         for apostrophe in "'’":
             special[apostrophe + clitic] = [{"ORTH": apostrophe + clitic}]
@@ -179,7 +177,7 @@ def _spacy_rules() -> Callable[[str], list[str]]:
 # --- sentences ------------------------------------------------------------------------------------
 
 
-def _listed(words: str) -> frozenset[str]:
+def _word_set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
@@ -187,20 +185,20 @@ _STOPS = frozenset("!?…‽。！？؟।")
 _OPENERS = frozenset("([{“‘«„‚'\"「『（")
 _CLOSERS = frozenset(")]}”’»'\"」』）")
 
-# Never the end of a sentence, in this spelling: "c. 1950", but "vitamin C. Then".
-_TITLES = _listed("Mr Mrs Ms Mx Dr Prof Messrs Mme Mlle Msgr vs v e.g E.g i.e I.e cf viz c ca approx feat")
-# Not the end when a number follows.
-_NUMBERED = _listed("no nos vol vols p pp pt pts ch fig figs sec art op ex par eq")
-# The end only when a word follows that opens sentences but not names. The same goes for letters with full
-# stops ("U.S.", "J.") and for short words without vowels ("Sgt.", "Blvd."), listed or not.
-_ABBREVIATIONS = _listed(
+# Never end a sentence, in this spelling: "c. 1950", but "vitamin C. Then".
+_TITLES = _word_set("Mr Mrs Ms Mx Dr Prof Messrs Mme Mlle Msgr vs v e.g E.g i.e I.e cf viz c ca approx feat")
+# Do not end a sentence if a number follows.
+_NUMBERED = _word_set("no nos vol vols p pp pt pts ch fig figs sec art op ex par eq")
+# End a sentence only if the next word is in _SENTENCE_OPENERS. The same holds for letters with full stops
+# ("U.S.", "J.") and for short words without vowels ("Sgt.", "Blvd.").
+_ABBREVIATIONS = _word_set(
     """st gen col capt maj cmdr adm rev hon gov sen rep pres fr br supt inc co corp bros etc al ave hwy dept
     univ assoc jan feb mar apr jun jul aug sep sept oct nov dec ala ariz ark calif colo conn del fla ga ill
     ind kan ky la mass mich minn miss mo mont neb nev okla ore pa tenn tex va wash wis est ed eds trans"""
 )
 _DOTTED_LETTERS = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")
 _NO_VOWEL = re.compile(r"[B-DF-HJ-NP-TV-XZ][b-df-hj-np-tv-xz]{1,3}")
-_SENTENCE_OPENERS = _listed(
+_SENTENCE_OPENERS = _word_set(
     """The A An In On At He She It They We I You His Her Its Their My Our This That These Those There Here
     After Although As By But And For From However If When While Since During Despite Following With Another
     Each Some Many Most Both Also According Because Before Between Upon Through Throughout Until Unlike To
@@ -210,7 +208,7 @@ _SENTENCE_OPENERS = _listed(
 
 
 def _sentence_ends(text: str, tokens: Sequence[Token]) -> list[int]:
-    """Indices after the last token of each sentence."""
+    """Index after the last token of each sentence."""
     ends: list[int] = []
     first, i, quoted = 0, 0, False
     while i < len(tokens):
@@ -231,7 +229,7 @@ def _sentence_ends(text: str, tokens: Sequence[Token]) -> list[int]:
 
 
 def _belongs_to_stop(text: str, tokens: Sequence[Token], i: int, quoted: bool) -> bool:
-    """Whether token i, after a full stop, still belongs to its sentence: more stops, closing marks."""
+    """True if token i, after a full stop, continues the sentence: another stop or a closing mark."""
     word = tokens[i].text
     if _paragraph_ends(text, tokens, i):
         return False
@@ -245,13 +243,13 @@ def _belongs_to_stop(text: str, tokens: Sequence[Token], i: int, quoted: bool) -
 
 
 def _paragraph_ends(text: str, tokens: Sequence[Token], i: int) -> bool:
-    """Whether a blank line stands before token i."""
+    """True if a blank line precedes token i."""
     start, end = tokens[i - 1].end, tokens[i].start
     return end - start > 1 and max(text.count("\n", start, end), text.count("\r", start, end)) > 1
 
 
 def _ends_sentence(tokens: Sequence[Token], first: int, stop: int, i: int) -> bool:
-    """Whether the sentence from `first` ends with the stop at `stop` and the closing marks up to token i."""
+    """True if the sentence from `first` ends with the stop at `stop` and the closing marks before token i."""
     mark, following = tokens[stop].text, tokens[i]
     if following.start == tokens[i - 1].end:
         return False
@@ -276,16 +274,16 @@ def _ends_sentence(tokens: Sequence[Token], first: int, stop: int, i: int) -> bo
     return True
 
 
-# --- back to text ---------------------------------------------------------------------------------
+# --- detokenization ---------------------------------------------------------------------------------
 
-_TO_THE_LEFT = _listed(", . ; : ! ? … ... .... ) ] } ” ’ » % n't n’t 's 'm 've 're 'll 'd ’s ’m ’ve ’re ’ll ’d")
-_TO_THE_RIGHT = _listed("( [ { “ « ‘ $ £ € ¥ # US$ C$ A$")
+_TO_THE_LEFT = _word_set(", . ; : ! ? … ... .... ) ] } ” ’ » % n't n’t 's 'm 've 're 'll 'd ’s ’m ’ve ’re ’ll ’d")
+_TO_THE_RIGHT = _word_set("( [ { “ « ‘ $ £ € ¥ # US$ C$ A$")
 _SPLIT_WORDS = frozenset([("can", "not"), ("Can", "not"), ("gon", "na"), ("got", "ta")])
-_LONGEST_QUOTATION = 150  # words; an opening mark older than that was never closed
+_LONGEST_QUOTATION = 150  # words; beyond this distance, a mark opens a new quotation
 
 
 def detokenize(words: Sequence[str]) -> str:
-    """Text that people can read, from words of the corpus; sentence marks are dropped.
+    """Join corpus words into readable text without sentence markers.
 
     >>> detokenize(["@@START@@", "It", "is", "n't", "side", "-", "scrolling", "(", "yet", ")", "."])
     "It isn't side-scrolling (yet)."
@@ -295,13 +293,13 @@ def detokenize(words: Sequence[str]) -> str:
 
 
 def blanks(words: Sequence[str]) -> list[bool]:
-    """For each word, whether a blank stands before it in a text for people; never before a sentence mark."""
+    """For each word, whether readable text has a blank before it; False for sentence markers."""
     places = [place for place, word in enumerate(words) if word not in (START, END)]
-    kept = [words[place] for place in places]
-    opened: dict[str, int] = {}  # quotation mark -> where it stands
+    visible = [words[place] for place in places]
+    opened: dict[str, int] = {}  # position of each open quotation mark
     found = [False] * len(words)
     glued = True
-    for i, (before, word, after) in enumerate(zip(["", *kept], kept, [*kept[1:], ""], strict=False)):
+    for i, (before, word, after) in enumerate(zip(["", *visible], visible, [*visible[1:], ""], strict=False)):
         left, right = _glue(before, word, after)
         if word in ('"', "'") and not (left and right):
             closing = i - opened.pop(word, -_LONGEST_QUOTATION) < _LONGEST_QUOTATION
@@ -315,7 +313,7 @@ def blanks(words: Sequence[str]) -> list[bool]:
 
 
 def _glue(before: str, word: str, after: str) -> tuple[bool, bool]:
-    """Whether a word stands without a blank after the word before it, and before the word after it."""
+    """Whether a word is joined to the word before it, and to the word after it."""
     if word in _TO_THE_LEFT or (before, word) in _SPLIT_WORDS:
         return True, False
     if word in _TO_THE_RIGHT:
@@ -329,5 +327,5 @@ def _glue(before: str, word: str, after: str) -> tuple[bool, bool]:
     if word == "°":
         return True, after in ("C", "F", "K")
     if word == "'":
-        return True, after == "s" and before[-1:].isalnum()  # "Asahi ' s": cut where a link or italics ended
+        return True, after == "s" and before[-1:].isalnum()  # "Asahi ' s": split where a link or italics ended
     return word[:1] == "-" and word[1:2].isalpha() and before[-1:].isalnum(), False

@@ -1,8 +1,8 @@
-"""The words a model can generate, and how many it has to call unknown.
+"""The vocabulary: the words a model can generate, and the number of rarer words that it maps to unknown.
 
-Counted on the training split only. Index 0 is padding, 1 the unknown word, then `@@START@@`, `@@END@@`, then
-the words seen at least `min_count` times, most frequent first. The rarer ones form U: only its size is used, by
-the unknown-penalised perplexity.
+Words are counted on the training split only. Index 0 is padding, 1 the unknown word, then `@@START@@`, `@@END@@`,
+then the words seen at least `min_count` times, most frequent first. The rarer words form the set U; the
+unknown-penalised perplexity needs its size |U|.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 from kglm.errors import DataError, VersionError
 from kglm.files import read_json, reading, write_json
@@ -24,7 +25,12 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """`words[i]` is the word of index i; `unknown_types` is |U|."""
+    """`words[i]` is the word with index i; `unknown_types` is |U|."""
+
+    padding: ClassVar[int] = PADDING_INDEX
+    """Index of the padding word."""
+    unknown: ClassVar[int] = UNKNOWN_INDEX
+    """Index of the unknown word."""
 
     words: tuple[str, ...]
     unknown_types: int = 0
@@ -32,15 +38,16 @@ class Vocabulary:
     def __post_init__(self) -> None:
         if self.words[:2] != (PADDING, UNKNOWN):
             raise DataError(
-                f"a vocabulary that starts with {self.words[:2]}",
+                f"the vocabulary starts with {self.words[:2]}",
                 remedy=f"start it with {PADDING}, {UNKNOWN}",
             )
         if len(self.index) != len(self.words):
-            double = next(word for word, count in Counter(self.words).items() if count > 1)
-            raise DataError(f"the word {double!r} twice in a vocabulary", remedy="list every word once")
+            duplicate = next(word for word, count in Counter(self.words).items() if count > 1)
+            raise DataError(f"the vocabulary lists the word {duplicate!r} twice", remedy="list every word once")
 
     @cached_property
     def index(self) -> dict[str, int]:
+        """Index of each word."""
         return {word: number for number, word in enumerate(self.words)}
 
     def __len__(self) -> int:
@@ -50,36 +57,38 @@ class Vocabulary:
         return word in self.index
 
     def encode(self, words: Iterable[str]) -> list[int]:
-        """Indices of words; one that is not in the vocabulary is unknown."""
+        """Indices of words; a word outside the vocabulary gets the index `unknown`."""
         get = self.index.get
-        return [get(word, UNKNOWN_INDEX) for word in words]
+        return [get(word, self.unknown) for word in words]
 
     @classmethod
     def count(cls, documents: Iterable[Document], *, min_count: int = 3) -> Vocabulary:
-        """The vocabulary of training documents; ties in frequency are ordered by the word."""
+        """Build the vocabulary of training documents; words of equal frequency are in alphabetical order."""
         counts: Counter[str] = Counter()
         for document in documents:
             counts.update(document.tokens)
         special = (PADDING, UNKNOWN, START, END)
         for word in special:
             counts.pop(word, None)
-        kept = sorted(
+        frequent = sorted(
             (word for word, count in counts.items() if count >= min_count),
             key=lambda word: (-counts[word], word),
         )
-        return cls((*special, *kept), len(counts) - len(kept))
+        return cls((*special, *frequent), len(counts) - len(frequent))
 
     def save(self, path: Path) -> None:
+        """Write the vocabulary as JSON."""
         write_json(path, {"format": FORMAT, "unknown_types": self.unknown_types, "words": self.words})
 
     @classmethod
     def load(cls, path: Path) -> Vocabulary:
+        """Read a vocabulary that `save` wrote."""
         content = read_json(path)
         if not isinstance(content, dict) or not isinstance(content.get("words"), list):
-            raise DataError("is not a vocabulary", place=path, remedy="expected an object with the key 'words'")
+            raise DataError("is not a vocabulary", place=path, remedy="give a JSON object with a list of 'words'")
         if content.get("format") != FORMAT:
             raise VersionError(
-                f"vocabulary of format {content.get('format')!r}, this version reads {FORMAT}", place=path
+                f"has vocabulary format {content.get('format')!r}; this version reads format {FORMAT}", place=path
             )
         return cls(tuple(content["words"]), int(content.get("unknown_types", 0)))
 
@@ -97,7 +106,7 @@ class AuthorsVocabulary:
     def load(cls, directory: Path) -> AuthorsVocabulary:
         """Read `tokens.txt`, `tokens_unk.txt`, `entity_ids.txt`, `raw_entity_ids.txt`, `relations.txt`.
 
-        Line k (from 0) has index k + 1 in a padded file, index k in a `*_unk` one. The first line of a padded
+        Line k (from 0) has index k + 1 in a padded file and index k in a `*_unk` file. The first line of a padded
         file is the unknown word.
         """
         tokens = _namespace(directory / "tokens.txt", padded=True)
@@ -111,10 +120,11 @@ class AuthorsVocabulary:
 
 
 def _namespace(path: Path, *, padded: bool) -> tuple[str, ...]:
+    """Entries of a namespace file by index, with the padding word first if `padded`."""
     with reading(path):
         content = path.read_bytes()
     try:
-        lines = content.decode().removesuffix("\n").split("\n")  # a blank line counts: it has an index
+        lines = content.decode().removesuffix("\n").split("\n")  # a blank line has an index, too
     except UnicodeDecodeError as error:
         raise DataError("invalid UTF-8", place=path, remedy="convert the file to UTF-8") from error
     return (PADDING, *lines) if padded else tuple(lines)

@@ -57,10 +57,10 @@ class Writer:
         names = NameIndex.for_graph(graph)
         self._story = Story(Matcher(graph, names))
         self._links = LinkResolver(graph, names)
-        self._composer = Composer(self.speaker, config or WritingConfig(), self._between(without))
+        self._composer = Composer(self.speaker, config or WritingConfig(), self._facts_between(without))
         self._draft = lru_cache(16)(self._compose)
 
-    def _between(self, facts: Iterable[tuple[str, str, str]]) -> frozenset[Fact]:
+    def _facts_between(self, facts: Iterable[tuple[str, str, str]]) -> frozenset[Fact]:
         """All facts between the ends of these."""
         found = set()
         for head, _, tail in facts:
@@ -142,7 +142,7 @@ class Writer:
             if alone and len(self.speaker.facts(self.graph.number(head)).get(relation, ())) > 1:
                 continue
             rng = random.Random(f"{self.seed} {head} {relation} {tail}")
-            asking = [w for w in self.wordings.sentences.get(relation, ()) if w.held and w.asks]
+            asking = [w for w in self.wordings.sentences.get(relation, ()) if w.held and w.ends_in_object]
             rng.shuffle(asking)
             made = (self._prompt(wording, self.graph.number(head), self.graph.number(tail), rng) for wording in asking)
             rows += [row for row in made if row is not None][:each]
@@ -153,21 +153,21 @@ class Writer:
         subject = self.speaker.by_name(head)
         others = {forward(head, relation, each) for each in self.speaker.facts(head).get(relation, ()) if each != tail}
         fits = self.speaker.fits(wording, head) and (wording.objects in ("some", "any") or not others)
-        chosen = self.speaker.choose(wording, head, rng, others, most=1) if fits else None
-        parts = None if chosen is None else self.speaker.fill(wording, head, subject, chosen, rng)
-        if parts is None or [part.node for part in parts if part.node >= 0] != [head, tail]:
+        chosen = self.speaker.choose_objects(wording, head, rng, others, most=1) if fits else None
+        segments = None if chosen is None else self.speaker.fill(wording, head, subject, chosen, rng)
+        if segments is None or [segment.node for segment in segments if segment.node >= 0] != [head, tail]:
             return None
-        parts = [parts[0]._replace(text=capitalised(parts[0].text)), *parts[1:]]
+        segments = [segments[0]._replace(text=capitalised(segments[0].text)), *segments[1:]]
         words: list[str] = []
         span = (0, 0)
-        for part in parts[:-1]:
-            cut = tokenizer().words(part.text)
-            if part.node == head:
+        for segment in segments[:-1]:
+            cut = tokenizer().words(segment.text)
+            if segment.node == head:
                 span = (len(words), len(words) + len(cut))
             words += cut
         return {
             "prefix": words,
-            "expected_tail": self._expected(tail, parts[-1].text),
+            "expected_tail": self._expected(tail, segments[-1].text),
             "entity_id": self.graph.id(head),
             "entity_indices": list(span),
             "shortlist": [self.graph.id(head)],

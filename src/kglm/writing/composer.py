@@ -15,7 +15,7 @@ from kglm.writing.english import uncapitalised
 from kglm.writing.speaker import (
     OCCUPATION,
     Fact,
-    Part,
+    Segment,
     Speaker,
     Subject,
     Tails,
@@ -57,31 +57,31 @@ class WritingConfig:
 class Composer:
     """Composes articles about the entities of one graph."""
 
-    def __init__(self, speaker: Speaker, config: WritingConfig, secret: Collection[Fact]) -> None:
-        """`secret` are facts that are never said."""
+    def __init__(self, speaker: Speaker, config: WritingConfig, excluded: Collection[Fact]) -> None:
+        """`excluded` are facts that are never said."""
         self.speaker = speaker
         self.graph = speaker.graph
         self.wordings = speaker.wordings
         self.config = config
-        self._secret = frozenset(secret)
+        self._excluded = frozenset(excluded)
 
     def compose(self, node: int, split: Split, rng: random.Random) -> Draft:
         """An article about one entity."""
         draft = Draft(rng, node, split, american=rng.random() < self.config.american)
         if rng.random() < self.config.note:
-            self._short(draft)
+            self._write_note(draft)
             if draft.sentences:
                 return draft
-        self._open(draft)
+        self._write_opening(draft)
         for title, relations in self._sections(draft):
             if title:
-                draft.head(title)
-            self._section(draft, relations)
-            if draft.facts >= self.config.facts:
+                draft.set_heading(title)
+            self._write_section(draft, relations)
+            if draft.fact_count >= self.config.facts:
                 break
         return draft
 
-    def _short(self, draft: Draft) -> None:
+    def _write_note(self, draft: Draft) -> None:
         """A fact or a few; what all of its kind have, which are many, is not said more often than what few have."""
         relations = [r for r in self.speaker.facts(draft.topic) if r in self.wordings.sentences]
         share = {relation: 1 / self._commonness[relation] for relation in relations}
@@ -90,20 +90,20 @@ class Composer:
                 return
             [relation] = draft.rng.choices(relations, [share[each] for each in relations])
             relations.remove(relation)
-            self._try(draft, self._about(relation, draft), draft.topic, name=True)
+            self._write_sentence(draft, self._about(relation, draft), draft.topic, name=True)
 
     @cached_property
     def _commonness(self) -> Counter[str]:
         """How many have a relation."""
-        nodes = (node for node in range(len(self.graph)) if self._is_somebody(node))
+        nodes = (node for node in range(len(self.graph)) if self._is_named_entity(node))
         return Counter(relation for node in nodes for relation in self.speaker.facts(node))
 
-    def _open(self, draft: Draft) -> None:
+    def _write_opening(self, draft: Draft) -> None:
         """The first sentence: who it is about, and what that is."""
-        if not self._try(draft, self._allowed(self.wordings.openings, draft), draft.topic, name=True):
+        if not self._write_sentence(draft, self._allowed(self.wordings.openings, draft), draft.topic, name=True):
             train = [wording for wording in self.wordings.openings if not wording.held]
-            if not self._try(draft, train, draft.topic, name=True):
-                self._any(draft, draft.topic, avoid=())
+            if not self._write_sentence(draft, train, draft.topic, name=True):
+                self._write_any_fact(draft, draft.topic, avoid=())
 
     def _sections(self, draft: Draft) -> list[tuple[str, list[str]]]:
         """The relations to speak about, in the order in which that is done; with headings or without."""
@@ -124,23 +124,23 @@ class Composer:
                 sections.append((rng.choice(heading.titles), here))
         return [("", left[:2]), *sections, *([("", left[2:])] if not sections else [])]
 
-    def _section(self, draft: Draft, relations: list[str]) -> None:
+    def _write_section(self, draft: Draft, relations: list[str]) -> None:
         """Sentences about some relations, and what follows from them."""
         rng, config = draft.rng, self.config
         together = [w for w in self._allowed(self.wordings.together, draft) if set(w.relations) <= set(relations)]
         for relation in relations:
-            if draft.facts >= config.facts:
+            if draft.fact_count >= config.facts:
                 return
             joint = [wording for wording in together if relation in wording.relations]
-            done = rng.random() < config.together and self._try(draft, joint, draft.topic)
-            if not done and not self._try(draft, self._about(relation, draft), draft.topic):
+            done = rng.random() < config.together and self._write_sentence(draft, joint, draft.topic)
+            if not done and not self._write_sentence(draft, self._about(relation, draft), draft.topic):
                 continue
             if rng.random() < config.contrast:
-                self._contrast(draft, relation)
+                self._write_contrast(draft, relation)
             if rng.random() < config.second:
-                self._second(draft)
+                self._write_about_object(draft)
             if rng.random() < config.filler:
-                self._try(draft, self.wordings.fillers, draft.topic)
+                self._write_sentence(draft, self.wordings.fillers, draft.topic)
 
     def _allowed(self, wordings: Iterable[Wording], draft: Draft) -> list[Wording]:
         return [w for w in wordings if draft.split == "all" or w.held == (draft.split == "held")]
@@ -148,14 +148,14 @@ class Composer:
     def _about(self, relation: str, draft: Draft) -> list[Wording]:
         return self._allowed(self.wordings.sentences.get(relation, ()), draft)
 
-    def _second(self, draft: Draft) -> None:
+    def _write_about_object(self, draft: Draft) -> None:
         """A sentence about someone whom the last one mentions."""
-        others = [node for node in sorted(draft.sentences[-1]) if node != draft.topic and self._is_somebody(node)]
+        others = [node for node in sorted(draft.sentences[-1]) if node != draft.topic and self._is_named_entity(node)]
         if others:
             other = draft.rng.choice(others)
-            self._any(draft, other, avoid={draft.topic})
+            self._write_any_fact(draft, other, avoid={draft.topic})
 
-    def _contrast(self, draft: Draft, relation: str) -> None:
+    def _write_contrast(self, draft: Draft, relation: str) -> None:
         """The same relation of another thing of the same kind."""
         index, of_class = self.graph.find_relation(INSTANCE_OF), self.graph.find_relation(REVERSE + INSTANCE_OF)
         if index is None or of_class is None or not self.wordings.contrasts:
@@ -163,33 +163,33 @@ class Composer:
         peers = [
             peer
             for kind in self.graph.tails(draft.topic, index).tolist()[:3]
-            for peer in _some(self.graph.tails(kind, of_class).tolist(), 8, draft.rng)
-            if peer not in draft.named and self._is_somebody(peer) and self._differs(draft.topic, peer, relation)
+            for peer in _sample(self.graph.tails(kind, of_class).tolist(), 8, draft.rng)
+            if peer not in draft.named and self._is_named_entity(peer) and self._differs(draft.topic, peer, relation)
         ]
         prefix = draft.rng.choice(self.wordings.contrasts)
         if peers:
             plain = [wording for wording in self._about(relation, draft) if is_plain(wording)]
-            self._try(draft, plain, draft.rng.choice(peers), name=True, prefix=prefix)
+            self._write_sentence(draft, plain, draft.rng.choice(peers), name=True, prefix=prefix)
 
     def _differs(self, node: int, peer: int, relation: str) -> bool:
         """Whether the relation leads somewhere else from a peer."""
         theirs = self.speaker.facts(peer).get(relation, ())
         return bool(theirs) and set(theirs).isdisjoint(self.speaker.facts(node).get(relation, ()))
 
-    def _any(self, draft: Draft, node: int, avoid: Collection[int]) -> None:
+    def _write_any_fact(self, draft: Draft, node: int, avoid: Collection[int]) -> None:
         """A sentence with any fact of an entity that does not lead to those to avoid."""
         relations = [r for r in self.speaker.facts(node) if r in self.wordings.sentences]
         draft.rng.shuffle(relations)
         for relation in relations[:4]:
-            if self._try(draft, self._about(relation, draft), node, name=True, avoid=avoid):
+            if self._write_sentence(draft, self._about(relation, draft), node, name=True, avoid=avoid):
                 return
 
-    def _is_somebody(self, node: int) -> bool:
+    def _is_named_entity(self, node: int) -> bool:
         return not is_literal(self.graph.id(node)) and self.speaker.is_proper(node)
 
     # Sentences
 
-    def _try(
+    def _write_sentence(
         self,
         draft: Draft,
         wordings: Sequence[Wording],
@@ -201,42 +201,42 @@ class Composer:
     ) -> bool:
         """Say one of the wordings of an entity, if one can be said; `name` asks for its name."""
         rng = draft.rng
-        taken = draft.said | self._secret
+        taken = draft.stated | self._excluded
         fitting = [w for w in wordings if w.text not in draft.used and self.speaker.fits(w, node)]
         rng.shuffle(fitting)
         if name and not draft.sentences:  # a first sentence that says more is better
             fitting.sort(key=lambda wording: -rng.random() * len(wording.relations))
         for wording in fitting:
-            tails = self.speaker.choose(wording, node, rng, taken)
+            tails = self.speaker.choose_objects(wording, node, rng, taken)
             if tails is None or not set(avoid).isdisjoint(tail for each in tails.values() for tail in each):
                 continue
             subject = self.speaker.by_name(node) if name else self._subject(draft, wording, node)
-            parts = self.speaker.fill(wording, node, subject, tails, rng, american=draft.american)
-            if parts is None:
+            segments = self.speaker.fill(wording, node, subject, tails, rng, american=draft.american)
+            if segments is None:
                 continue
-            self._note(draft, wording, node, tails)
-            parts = self._with_asides(draft, wording, node, parts)
+            self._record_facts(draft, wording, node, tails)
+            segments = self._with_asides(draft, wording, node, segments)
             if not prefix and is_plain(wording) and not name and rng.random() < self.config.connective:
                 prefix = rng.choice(self.wordings.connectives or ("",))
                 prefix = "" if prefix in draft.used else prefix
                 draft.used.add(prefix)
-            draft.add([Part(prefix), *_after_prefix(parts)] if prefix else parts)
-            draft.last_subject = node if self._is_subject(node, wording, parts) else -1
+            draft.add([Segment(prefix), *_after_prefix(segments)] if prefix else segments)
+            draft.last_subject = node if self._is_subject(node, wording, segments) else -1
             return True
         return False
 
-    def _note(self, draft: Draft, wording: Wording, node: int, tails: Tails) -> None:
+    def _record_facts(self, draft: Draft, wording: Wording, node: int, tails: Tails) -> None:
         """Remember what is said now, in whatever relation it is stored."""
         draft.used.add(wording.text)
         for relation, nodes in tails.items():
-            draft.facts += len(nodes)
+            draft.fact_count += len(nodes)
             for same in (relation, *self.wordings.same.get(relation, ())):
-                draft.said.update(forward(node, same, tail) for tail in nodes)
+                draft.stated.update(forward(node, same, tail) for tail in nodes)
 
-    def _is_subject(self, node: int, wording: Wording, parts: Sequence[Part]) -> bool:
+    def _is_subject(self, node: int, wording: Wording, segments: Sequence[Segment]) -> bool:
         """Whether a pronoun in the next sentence stands for the entity: the sentence begins with it, or has nobody
         else whom the pronoun could mean."""
-        mentioned = {part.node for part in parts if part.node >= 0 and not is_literal(self.graph.id(part.node))}
+        mentioned = {segment.node for segment in segments if segment.node >= 0 and not is_literal(self.graph.id(segment.node))}
         if begins_with_subject(wording):
             return True
         human = self.speaker.traits(node).human
@@ -282,29 +282,29 @@ class Composer:
     def _is_called(self, node: int, short: str) -> bool:
         return short in self.speaker.label(node).split()
 
-    def _with_asides(self, draft: Draft, wording: Wording, node: int, parts: list[Part]) -> list[Part]:
+    def _with_asides(self, draft: Draft, wording: Wording, node: int, segments: list[Segment]) -> list[Segment]:
         """Perhaps with what the graph says of the object that comes last, or of the name that comes first."""
-        last = parts[-1]
-        here = {part.node for part in parts if part.node >= 0}
+        last = segments[-1]
+        here = {segment.node for segment in segments if segment.node >= 0}
         if last.node >= 0 and last.node != node and last.source == "WIKI" and wording.role == "sentence":
-            before = [part.text for part in parts[:-1] if part.text != "the "][-1:]
+            before = [segment.text for segment in segments[:-1] if segment.text != "the "][-1:]
             together = before in ([" and "], [", "])
             if not together and draft.rng.random() < self.config.aside:
-                return [*parts, *self._aside(draft, last.node, here, after="")]
-        first = next((place for place, part in enumerate(parts[:2]) if part.node == node and part.source == "WIKI"), -1)
-        following = parts[first + 1].text if 0 <= first < len(parts) - 1 else ""
-        simple = following[:1] == " " and first == (1 if parts[0].text == "the " else 0)
+                return [*segments, *self._aside(draft, last.node, here, after="")]
+        first = next((place for place, segment in enumerate(segments[:2]) if segment.node == node and segment.source == "WIKI"), -1)
+        following = segments[first + 1].text if 0 <= first < len(segments) - 1 else ""
+        simple = following[:1] == " " and first == (1 if segments[0].text == "the " else 0)
         if simple and wording.role == "sentence" and draft.rng.random() < self.config.aside / 2:
-            return [*parts[: first + 1], *self._aside(draft, node, here, after=","), *parts[first + 1 :]]
-        return parts
+            return [*segments[: first + 1], *self._aside(draft, node, here, after=","), *segments[first + 1 :]]
+        return segments
 
-    def _aside(self, draft: Draft, node: int, here: Collection[int], after: str) -> list[Part]:
+    def _aside(self, draft: Draft, node: int, here: Collection[int], after: str) -> list[Segment]:
         """What follows a name between commas; nothing if there is nothing to say.
 
         At the end of a sentence it says by "who" or "which" whom it is about: the name right before.
         """
         rng = draft.rng
-        taken = draft.said | self._secret
+        taken = draft.stated | self._excluded
         options = [
             wording
             for relation in self.speaker.facts(node)
@@ -313,21 +313,21 @@ class Composer:
         ]
         rng.shuffle(options)
         for wording in options:
-            tails = self.speaker.choose(wording, node, rng, taken, most=2)
+            tails = self.speaker.choose_objects(wording, node, rng, taken, most=2)
             if tails is None or not {draft.topic, *here}.isdisjoint(tail for each in tails.values() for tail in each):
                 continue
-            parts = self.speaker.fill(wording, node, self.speaker.by_name(node), tails, rng, american=draft.american)
-            if parts is not None:
-                self._note(draft, wording, node, tails)
-                return [Part(", "), *parts, *([Part(after)] if after else [])]
+            segments = self.speaker.fill(wording, node, self.speaker.by_name(node), tails, rng, american=draft.american)
+            if segments is not None:
+                self._record_facts(draft, wording, node, tails)
+                return [Segment(", "), *segments, *([Segment(after)] if after else [])]
         return []
 
 
-def _some(nodes: Sequence[int], most: int, rng: random.Random) -> list[int]:
+def _sample(nodes: Sequence[int], most: int, rng: random.Random) -> list[int]:
     return rng.sample(nodes, min(most, len(nodes)))
 
 
-def _after_prefix(parts: Sequence[Part]) -> list[Part]:
+def _after_prefix(segments: Sequence[Segment]) -> list[Segment]:
     """The same sentence with something before it."""
-    first = parts[0]
-    return [first if first.node >= 0 else first._replace(text=uncapitalised(first.text)), *parts[1:]]
+    first = segments[0]
+    return [first if first.node >= 0 else first._replace(text=uncapitalised(first.text)), *segments[1:]]

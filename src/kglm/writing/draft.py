@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from kglm.text.tokenizer import tokenizer
 from kglm.writing.english import capitalised
-from kglm.writing.speaker import Fact, Part
+from kglm.writing.speaker import Fact, Segment
 
 Split = Literal["train", "held", "all"]
 """Which wordings are used: those to train on, those that are held out, or both."""
@@ -34,9 +34,9 @@ class Draft:
     split: Split
     text: str = ""
     marks: list[Mark] = field(default_factory=list)
-    said: set[Fact] = field(default_factory=set)
+    stated: set[Fact] = field(default_factory=set)
     """Facts that need not be said any more; one that is stored in several ways is there in all of them."""
-    facts: int = 0
+    fact_count: int = 0
     """How many were said."""
     used: set[str] = field(default_factory=set)
     """Wordings: none is used twice."""
@@ -50,7 +50,7 @@ class Draft:
     heading: str = ""
     """It stands over the next sentence."""
 
-    def add(self, parts: Sequence[Part]) -> None:
+    def add(self, segments: Sequence[Segment]) -> None:
         """A sentence."""
         if self.heading:
             self.text += f"\n\n{self.heading}\n\n" if self.text else f"{self.heading}\n\n"
@@ -58,20 +58,20 @@ class Draft:
         elif self.text:
             self.text += " "
         mentioned = set()
-        for place, part in enumerate(parts):
-            text = part.text if place else capitalised(part.text)
-            if part.node >= 0:
-                source = part.source
+        for place, segment in enumerate(segments):
+            text = segment.text if place else capitalised(segment.text)
+            if segment.node >= 0:
+                source = segment.source
                 if source == "WIKI":
-                    source = "NEL" if part.node in self.named and not _takes_the_stop(text) else "WIKI"
-                    self.named.add(part.node)
-                self.marks.append(Mark(len(self.text), len(self.text) + len(text), part.node, source))
-                mentioned.add(part.node)
+                    source = "NEL" if segment.node in self.named and not _absorbs_full_stop(text) else "WIKI"
+                    self.named.add(segment.node)
+                self.marks.append(Mark(len(self.text), len(self.text) + len(text), segment.node, source))
+                mentioned.add(segment.node)
             self.text += text
         self.text += "" if self.text.endswith((".", "!", "?")) else "."
         self.sentences.append(mentioned)
 
-    def head(self, title: str) -> None:
+    def set_heading(self, title: str) -> None:
         """A heading for what follows: whoever was spoken of before is named again."""
         self.heading = title
         self.last_subject = -1
@@ -82,6 +82,6 @@ class Draft:
 
 
 @lru_cache(1 << 14)
-def _takes_the_stop(name: str) -> bool:
+def _absorbs_full_stop(name: str) -> bool:
     """Whether a full stop after a name would be taken for a part of it, as in "Lost Ark.": a link keeps it out."""
     return tokenizer().words(f"{name}.")[-1] != "."

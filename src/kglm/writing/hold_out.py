@@ -24,7 +24,7 @@ HUB = 40
 """Whoever has more facts is not kept: too many others could not be written about."""
 
 
-class Kept(NamedTuple):
+class HoldOut(NamedTuple):
     """Entities to write about, those that are kept, and the facts of these by ids: (head, relation, tail)."""
 
     written: list[int]
@@ -32,27 +32,27 @@ class Kept(NamedTuple):
     facts: list[tuple[str, str, str]]
     """All that the held ones are part of, seen from them: relations may be reversed."""
 
-    def asked(self, relations: Collection[str]) -> list[tuple[str, str, str]]:
+    def facts_of(self, relations: Collection[str]) -> list[tuple[str, str, str]]:
         """Facts to ask for."""
         return [fact for fact in self.facts if fact[1] in relations]
 
 
 def hold_out(
     graph: KnowledgeGraph, topics: Iterable[int], count: int, *, always: Iterable[str] = (), seed: int = 0
-) -> Kept:
+) -> HoldOut:
     """Keep so many of the topics, drawn by the seed; `always` are ids that are kept whatever is drawn."""
     topics = list(topics)
     few = [node for node in topics if len(graph.edges(node).tail) <= HUB]
     drawn = random.Random(seed).sample(few, min(count, len(few)))
     held = {*drawn, *map(graph.number, always)}
-    return Kept(
+    return HoldOut(
         [node for node in topics if node not in held],
         sorted(held),
         [fact for node in sorted(held) for fact in _facts(graph, node)],
     )
 
 
-def hold_out_others(wordings: Wordings, seed: int) -> Wordings:
+def redraw_held_wordings(wordings: Wordings, seed: int) -> Wordings:
     """The same wordings, of which others are held out: of every group as many as before, drawn by the seed."""
     rng = random.Random(seed)
     return replace(
@@ -67,7 +67,7 @@ def hold_out_others(wordings: Wordings, seed: int) -> Wordings:
 def _redrawn(wordings: Sequence[Wording], rng: random.Random) -> tuple[Wording, ...]:
     groups: dict[Any, list[Wording]] = defaultdict(list)
     for wording in wordings:
-        groups[wording.of, wording.to, wording.alive, wording.proper, wording.objects, wording.asks].append(wording)
+        groups[wording.of, wording.to, wording.alive, wording.proper, wording.objects, wording.ends_in_object].append(wording)
     held = {
         wording.text
         for group in groups.values()
@@ -76,7 +76,7 @@ def _redrawn(wordings: Sequence[Wording], rng: random.Random) -> tuple[Wording, 
     return tuple(replace(wording, held=wording.text in held) for wording in wordings)
 
 
-def words_said(wordings: Wordings, graph: KnowledgeGraph) -> dict[str, frozenset[str]]:
+def training_words(wordings: Wordings, graph: KnowledgeGraph) -> dict[str, frozenset[str]]:
     """By relation, the words of its names, and of wordings to train on that say it."""
     found = {relation: _words(*graph.relation_names(relation)) for relation in wordings.sentences}
     kinds = [kind for names in wordings.kinds.values() for kind in names]
@@ -88,7 +88,7 @@ def words_said(wordings: Wordings, graph: KnowledgeGraph) -> dict[str, frozenset
     return found
 
 
-def is_strange(row: dict[str, Any], said: dict[str, frozenset[str]]) -> bool:
+def has_unseen_word(row: dict[str, Any], said: dict[str, frozenset[str]]) -> bool:
     """Whether a question has a word, of those that say something, that is nowhere said of its relation."""
     start, end = row["entity_indices"]
     words = {word.casefold() for word in (*row["prefix"][:start], *row["prefix"][end:]) if is_content(word)}

@@ -1,7 +1,7 @@
 """How one graph is spoken about: names and what may stand for them, facts, and wordings filled with both.
 
 speaker = Speaker(graph, wordings)
-parts = speaker.fill(wording, node, speaker.by_name(node), tails, rng)
+segments = speaker.fill(wording, node, speaker.by_name(node), tails, rng)
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Fact = tuple[int, str, int]
 Tails = Mapping[str, Sequence[int]]
 
 
-class Part(NamedTuple):
+class Segment(NamedTuple):
     """Words of a sentence; those that mention somebody say whom, and how it is known."""
 
     text: str
@@ -66,7 +66,7 @@ class Speaker:
         self.traits = TraitReader(graph).of
         self.facts = lru_cache(1 << 14)(self._facts)
         self.sorts = lru_cache(1 << 16)(self._sorts)
-        self.gone = lru_cache(1 << 16)(self._gone)
+        self.is_past = lru_cache(1 << 16)(self._is_past)
 
     # What the graph says
 
@@ -75,7 +75,7 @@ class Speaker:
         names = self.graph.names(node)
         return names[0] if names and names[0] not in self.wordings.silent else ""
 
-    def can_say(self, node: int) -> bool:
+    def has_words(self, node: int) -> bool:
         return is_literal(self.graph.id(node)) or bool(self.label(node))
 
     def is_proper(self, node: int) -> bool:
@@ -91,7 +91,7 @@ class Speaker:
         relations, tails = self.graph.edges(node)
         for relation, tail in zip(relations.tolist(), tails.tolist(), strict=True):
             id = self.graph.relation_id(relation) if relation else ""
-            if id and ":" not in id.removeprefix(REVERSE) and tail != node and self.can_say(tail):
+            if id and ":" not in id.removeprefix(REVERSE) and tail != node and self.has_words(tail):
                 found.setdefault(id, []).append(tail)
         return {id: tuple(dict.fromkeys(tails)) for id, tails in found.items()}
 
@@ -111,7 +111,7 @@ class Speaker:
             found.update([sort for end in ends if (sort := self.wordings.sorts.get(end))][:1])
         return frozenset(found)
 
-    def _gone(self, node: int) -> bool:
+    def _is_past(self, node: int) -> bool:
         """Whether it is spoken of in the past."""
         facts = self.facts(node)
         if DISSOLVED in facts:
@@ -168,11 +168,11 @@ class Speaker:
         found = self.pronoun(node)
         return None if found is None else Subject("pronoun", found.subject, found.subject == "they")
 
-    def named(self, node: int) -> list[Part]:
+    def named(self, node: int) -> list[Segment]:
         """A name, with "the" where it takes one."""
         label = self.label(node)
-        the = [Part("the ")] if self._takes_the(node, label) else []
-        return [*the, Part(label, node, "WIKI" if self.is_proper(node) else "KG")]
+        the = [Segment("the ")] if self._takes_the(node, label) else []
+        return [*the, Segment(label, node, "WIKI" if self.is_proper(node) else "KG")]
 
     def _takes_the(self, node: int, label: str) -> bool:
         said = self.wordings
@@ -185,9 +185,9 @@ class Speaker:
     def fits(self, wording: Wording, node: int) -> bool:
         """Whether a wording can be said of an entity, as far as it goes by what it is."""
         of_its_sort = not wording.of or not wording.of.isdisjoint(self.sorts(node))
-        return of_its_sort and wording.alive in (None, not self.gone(node))
+        return of_its_sort and wording.alive in (None, not self.is_past(node))
 
-    def choose(
+    def choose_objects(
         self, wording: Wording, node: int, rng: random.Random, taken: Collection[Fact], most: int = 3
     ) -> dict[str, list[int]] | None:
         """Objects for a wording about an entity, none of the facts that are `taken`; None if it cannot be said.
@@ -226,84 +226,84 @@ class Speaker:
         rng: random.Random,
         *,
         american: bool = True,
-    ) -> list[Part] | None:
+    ) -> list[Segment] | None:
         """The words of a wording, with dates in the American or European way; None if a slot cannot be filled."""
-        parts: list[Part] = []
+        segments: list[Segment] = []
         told = agrees = wording.role == "aside"
         for piece in wording.pieces:
             if isinstance(piece, str):
-                parts.append(Part(piece))
+                segments.append(Segment(piece))
                 continue
             if piece.kind in ("subject", "possessive", "object"):
-                made = self._who(piece, node, subject, again=told)
-                agrees = piece.kind == "subject" and not (parts and _PREPOSITION.search(parts[-1].text))
+                made = self._subject_segments(piece, node, subject, again=told)
+                agrees = piece.kind == "subject" and not (segments and _PREPOSITION.search(segments[-1].text))
                 told = True
             elif piece.kind == "fact":
-                made = self._objects(piece, tails, rng, american=american)
+                made = self._object_segments(piece, tails, rng, american=american)
             else:
-                made = self._word(piece, node, tails, rng, plural=agrees and subject.plural)
+                made = self._word_segments(piece, node, tails, rng, plural=agrees and subject.plural)
             if made is None:
                 return None
-            parts += made
-        return parts
+            segments += made
+        return segments
 
-    def _who(self, slot: Slot, node: int, subject: Subject, *, again: bool) -> list[Part] | None:
+    def _subject_segments(self, slot: Slot, node: int, subject: Subject, *, again: bool) -> list[Segment] | None:
         """X: as the sentence says it, and when it comes again by a pronoun."""
         pronoun = self.pronoun(node)
         if again and pronoun is None:
             return None
         if pronoun is not None and (again or subject.form == "pronoun"):
-            return [Part(getattr(pronoun, slot.kind), node, "COREF")]
+            return [Segment(getattr(pronoun, slot.kind), node, "COREF")]
         if subject.form == "name":
-            parts = self.named(node)
+            segments = self.named(node)
         else:
-            parts = [Part(subject.text, node, "COREF")]
-        return [*parts, Part(possessive_mark(subject.text))] if slot.kind == "possessive" else parts
+            segments = [Segment(subject.text, node, "COREF")]
+        return [*segments, Segment(possessive_mark(subject.text))] if slot.kind == "possessive" else segments
 
-    def _objects(self, slot: Slot, tails: Tails, rng: random.Random, *, american: bool) -> list[Part] | None:
-        parts: list[Part] = []
+    def _object_segments(self, slot: Slot, tails: Tails, rng: random.Random, *, american: bool) -> list[Segment] | None:
+        segments: list[Segment] = []
         nodes = tails[slot.of]
         for before, node in zip(separators(len(nodes)), nodes, strict=True):
-            said = self._said(node, slot.form, rng, american=american)
+            said = self._object(node, slot.form, rng, american=american)
             if said is None:
                 return None
-            parts += [Part(before), *said] if before else said
-        return parts
+            segments += [Segment(before), *said] if before else said
+        return segments
 
-    def _said(self, node: int, form: str, rng: random.Random, *, american: bool) -> list[Part] | None:
+    def _object(self, node: int, form: str, rng: random.Random, *, american: bool) -> list[Segment] | None:
         """One object, in the form of its slot."""
         id = self.graph.id(node)
         if is_date(id):
             date = say_date(Date.parse_id(id), rng, form=form, american=american) if form != "a" else None
             if date is None:
                 return None
-            return [*([Part(f"{date.preposition} ")] if form == "on" else []), Part(date.text, node, "KG")]
+            return [*([Segment(f"{date.preposition} ")] if form == "on" else []), Segment(date.text, node, "KG")]
         if is_literal(id):
             text = say_quantity(self.graph.aliases(node), rng)
             measured = quantity_unit(id) is not None and text is not None and text[-1].isalpha()
             fits = form == "unit" if measured else form == "" and quantity_unit(id) is None
-            return [Part(text, node, "KG")] if fits and text else None
+            return [Segment(text, node, "KG")] if fits and text else None
         if form == "a":
             *_, name = self.named(node)
-            return [Part(f"{indefinite(name.text)} "), name]
+            return [Segment(f"{indefinite(name.text)} "), name]
         return self.named(node) if not form else None
 
-    def _word(self, slot: Slot, node: int, tails: Tails, rng: random.Random, *, plural: bool) -> list[Part] | None:
+    def _word_segments(self, slot: Slot, node: int, tails: Tails, rng: random.Random, *, plural: bool) -> list[Segment] | None:
         """What a slot gives that mentions nobody."""
         if slot.kind == "kind":
             kinds = self.kinds(node)
             kind = rng.choice(kinds) if kinds else ""
-            return [Part(f"{indefinite(kind)} {kind}" if slot.form else kind)] if kind else None
+            return [Segment(f"{indefinite(kind)} {kind}" if slot.form else kind)] if kind else None
         if slot.kind == "who":
-            return [Part("who" if self.traits(node).human else "which")]
+            return [Segment("who" if self.traits(node).human else "which")]
         if slot.kind == "number":
-            return [Part(slot.options[len(tails[slot.of]) > 1])]
+            return [Segment(slot.options[len(tails[slot.of]) > 1])]
         if slot.kind == "gender":
             whose = [node] if slot.of == "X" else tails[slot.of]
-            return [Part(slot.options[self._gender(whose)])] if len(whose) == 1 else None
-        past = slot.of != "always" and self.gone(node)
-        past |= slot.of == "both" and any(self.gone(tail) for nodes in tails.values() for tail in nodes)
-        return [Part(conjugated(slot.form, plural=plural, past=past))]
+            return [Segment(slot.options[self._gender(whose)])] if len(whose) == 1 else None
+        past = slot.of != "always" and self.is_past(node)
+        past |= slot.of == "both" and any(self.is_past(tail) for nodes in tails.values() for tail in nodes)
+        return [Segment(conjugated(slot.form, plural=plural, past=past))]
 
     def _gender(self, nodes: Iterable[int]) -> int:
         """Which of three options: male, female, or whatever it is."""

@@ -87,7 +87,7 @@ class Wording:
         return tuple(dict.fromkeys(slot.of for slot in slots if slot.kind == "fact"))
 
     @property
-    def asks(self) -> bool:
+    def ends_in_object(self) -> bool:
         """Whether what it says comes last, so that it can be asked for."""
         last = self.pieces[-1]
         return isinstance(last, Slot) and last.kind == "fact" and len(self.relations) == 1
@@ -191,10 +191,10 @@ def read_wordings(path: Path = WORDINGS) -> Wordings:
         ) from error
     except ConfigError as error:
         raise DataError(error.what, place=path, remedy="mend the syntax of the file") from error
-    return _Checked(record, path).wordings()
+    return _Builder(record, path).wordings()
 
 
-class _Checked:
+class _Builder:
     """Makes wordings of a file, and refuses what cannot be."""
 
     def __init__(self, record: _File, path: Path) -> None:
@@ -214,7 +214,7 @@ class _Checked:
             place = f"relation.{relation}"
             self._check_relation(relation, place)
             said = [w for k, g in enumerate(groups, 1) for w in self._group(g, f"{place} {k}", "sentence", relation)]
-            self._check_twice(said, place)
+            self._check_duplicates(said, place)
             sentences[relation] = tuple(wording for wording in said if wording.role == "sentence")
             asides[relation] = tuple(wording for wording in said if wording.role == "aside")
         return Wordings(
@@ -241,7 +241,7 @@ class _Checked:
 
     def _groups(self, groups: Sequence[_Group], role: Role) -> tuple[Wording, ...]:
         found = [w for k, group in enumerate(groups, 1) for w in self._group(group, f"{role} {k}", role, "")]
-        self._check_twice(found, role)
+        self._check_duplicates(found, role)
         return tuple(found)
 
     def _group(self, group: _Group, place: str, role: Role, relation: str) -> Iterator[Wording]:
@@ -277,10 +277,10 @@ class _Checked:
         if kind := _SUBJECTS.get(name):
             return Slot(kind, form="a" if name == "a kind" else "")
         if match := _OBJECT.fullmatch(name):
-            return Slot("fact", self._meant(match[2], relation, name, place), match[1] or "")
+            return Slot("fact", self._relation_of(match[2], relation, name, place), match[1] or "")
         if match := _CHOICE.fullmatch(name):
             whose, options = match[1] or "Y", tuple(match[2].split("|"))
-            of = "X" if whose == "X" else self._meant(whose, relation, name, place)
+            of = "X" if whose == "X" else self._relation_of(whose, relation, name, place)
             if len(options) == 3:
                 return Slot("gender", of, options=options)
             if len(options) == 2 and of != "X":
@@ -289,7 +289,7 @@ class _Checked:
             return Slot("verb", match[2] or "", match[1])
         raise self._error(f"unknown slot {{{name}}}", place, f"use {SLOTS}")
 
-    def _meant(self, name: str, relation: str, slot: str, place: str) -> str:
+    def _relation_of(self, name: str, relation: str, slot: str, place: str) -> str:
         """The relation of a slot: {Y} is the one of the group."""
         if name != "Y":
             return name
@@ -311,7 +311,7 @@ class _Checked:
         if wording.text.endswith("."):
             raise self._error(f"{wording.text!r} ends in a full stop", place, "leave it out: it is added")
 
-    def _check_twice(self, wordings: Sequence[Wording], place: str) -> None:
+    def _check_duplicates(self, wordings: Sequence[Wording], place: str) -> None:
         held = {wording.text for wording in wordings if wording.held}
         for wording in wordings:
             if not wording.held and wording.text in held:
