@@ -8,9 +8,9 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c co
 STAMPS := pyproject.toml constraints.txt
 EXTRAS ?= serve ray hf
 SLOW   ?= not slow
-# Tests write many small files that must be safe at once: in memory, if there is room, nobody waits for a disk.
+# Tests write and sync many small files: keep them in memory if there is room, to save the waiting for a disk.
 MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000000 {print "/dev/shm"}')
-# Tests start many processes: what is compiled once is kept, whatever the shell says.
+# Tests start many processes: let Python cache its bytecode even if the shell turns that off.
 export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: install quickstart test test-slow check style format clean
@@ -38,7 +38,7 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 quickstart: install
 	$(BIN)/kglm quickstart
 
-# mypy takes a minute and runs beside the tests: content, it says so when it is done; otherwise its findings come last.
+# mypy takes a minute and runs beside the tests; its errors are printed after those of the tests.
 test: style
 	@scratch=$$(mktemp -d $(if $(MEMORY),-p $(MEMORY))); \
 	{ $(BIN)/mypy >$$scratch/types 2>&1 && cat $$scratch/types; } & mypy=$$!; \

@@ -15,6 +15,7 @@ from kglm.annotate.story import Story, StoryConfig
 from kglm.errors import ConfigError
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import NEW, REFLEXIVE
+from kglm.kg.literals.literal import is_literal
 from kglm.linking.name_index import NameIndex
 from kglm.linking.spans import LinkedSpan, without_overlaps
 from kglm.text.document import END, START, Mention
@@ -279,13 +280,21 @@ def test_any_text_is_told_and_every_reason_is_a_fact(graph: KnowledgeGraph, data
     ended: dict[str, int] = {}
     for mention in mentions:
         assert END not in tokens[mention.start : mention.end]
-        assert mention.is_new == (mention.relations == (NEW,)) and 0 < len(mention.relations) <= 10
+        near = [
+            parent
+            for parent, end in ended.items()
+            if len(between := tokens[end : mention.start]) - between.count(END) <= cutoff
+        ]
+        reached = any(graph.number(mention.id) in graph.edges(graph.number(parent)).tail for parent in near)
+        assert mention.is_new == (not reached), "new exactly if no entity mentioned shortly before leads to it"
+        assert (NEW in mention.relations) == mention.is_new and 0 < len(mention.relations) <= 10
         for parent, relation in mention.explanations:
             index = 0 if relation == REFLEXIVE else graph.find_relation(relation)
             assert index is not None and graph.find(mention.id) in graph.tails(graph.number(parent), index).tolist()
             between = tokens[ended[parent] : mention.start]
             assert len(between) - between.count(END) <= cutoff
-        ended[mention.id] = mention.end
+        if not is_literal(mention.id):  # no fact starts at a date or a quantity
+            ended[mention.id] = mention.end
     assert all(one.end <= two.start for one, two in pairwise(mentions))
 
 

@@ -126,9 +126,9 @@ def test_reading_word_by_word_is_reading_at_once(toy: Toy) -> None:
     reading = after(toy, [])
     for step in steps:
         column = {Type.NONE: NONE, Type.CONTINUE: CONTINUE}.get(step.type, FIRST)
+        before = next_words(reading).p_W.copy()
         earlier, reading = reading, reading.step(step.word, column, step.node)
-        again = next_words(earlier).p_W  # a step leaves what was before as it was
-        np.testing.assert_allclose(again, next_words(earlier).p_W)
+        np.testing.assert_array_equal(next_words(earlier).p_W, before, err_msg="a step changed the reading before it")
     for slow, fast in ((after(toy, steps), reading), (after(toy, steps[:3]), earlier)):
         np.testing.assert_allclose(next_words(slow).p_W, next_words(fast).p_W, rtol=1e-9)
 

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as a request: the step at hand is finished, the run is saved, then it ends."""
+"""Treat Ctrl-C and SIGTERM as a request: training finishes the current step, saves the run, and stops."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from types import FrameType
 
 
 class Interrupt:
-    """Whether someone has asked to stop."""
+    """A request to stop; `asked` is True once a signal has arrived."""
 
     def __init__(self) -> None:
         self.asked = False
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
         del frame
-        if self.asked:  # asked twice: at once
+        if self.asked:  # a second signal stops at once
             raise KeyboardInterrupt
         self.asked = True
         os.write(2, f"{signal.Signals(number).name}: finishing this step, then saving\n".encode())
@@ -26,7 +26,7 @@ class Interrupt:
 
 @contextmanager
 def interrupts() -> Iterator[Interrupt]:
-    """Within, SIGINT and SIGTERM only ask; outside the main thread nothing changes."""
+    """Record SIGINT and SIGTERM instead of raising; no effect outside the main thread, which alone receives signals."""
     interrupt = Interrupt()
     if threading.current_thread() is not threading.main_thread():
         yield interrupt

@@ -1,11 +1,14 @@
-"""The processes that train one model together: one, or as many as `torchrun` has started.
+"""The processes that train one model together: one process, or as many as `torchrun` started.
 
-Each process reads its share of a batch's rows; gradients are averaged by DistributedDataParallel. Everything that is
-random is drawn alike in all processes, so the number of them does not change what is trained, only how fast.
+Each process reads its share of a batch's rows, and DistributedDataParallel averages the gradients. All processes draw
+the same random numbers, so their number changes the speed of training but not its result.
 """
 
 from __future__ import annotations
 
+import atexit
+import gc
+import importlib
 import os
 import warnings
 from collections.abc import Iterator, Sequence
@@ -22,7 +25,7 @@ from kglm.errors import ConfigError
 
 @dataclass(frozen=True)
 class World:
-    """Who we are among the processes; the only one, unless `joined`."""
+    """This process's rank among the processes that train; a single process unless made by `joined`."""
 
     rank: int = 0
     size: int = 1
@@ -30,11 +33,11 @@ class World:
 
     @property
     def leads(self) -> bool:
-        """Whether this is the process that writes files and talks."""
+        """True in the one process that writes files and prints."""
         return self.rank == 0
 
     def wrap(self, model: nn.Module) -> nn.Module:
-        """The model as it is to be called in training: gradients are the mean over the processes."""
+        """Wrap the model for training: its gradients become the mean over the processes."""
         if self.size == 1:
             return model
         # a chunk without a mention leaves the renderer unused; frozen tables are the same everywhere
@@ -43,42 +46,42 @@ class World:
             return DistributedDataParallel(model, find_unused_parameters=True, broadcast_buffers=False)
 
     def any(self, *flags: bool) -> list[bool]:
-        """For each flag, whether some process has it up."""
+        """For each flag, True if it is set in any process."""
         if self.size == 1:
             return list(flags)
-        up = torch.tensor(flags, dtype=torch.float32, device=self.device)
-        torch.distributed.all_reduce(up, torch.distributed.ReduceOp.MAX)
-        return [bool(flag) for flag in up.tolist()]
+        set_anywhere = torch.tensor(flags, dtype=torch.float32, device=self.device)
+        torch.distributed.all_reduce(set_anywhere, torch.distributed.ReduceOp.MAX)
+        return [bool(flag) for flag in set_anywhere.tolist()]
 
     def most(self, values: Sequence[int]) -> list[int]:
-        """The greatest of each value over the processes."""
+        """Maximum of each value over the processes."""
         if self.size == 1:
             return list(values)
-        found = torch.tensor(values, device=self.device)
-        torch.distributed.all_reduce(found, torch.distributed.ReduceOp.MAX)
-        return [int(value) for value in found.tolist()]
+        maxima = torch.tensor(values, device=self.device)
+        torch.distributed.all_reduce(maxima, torch.distributed.ReduceOp.MAX)
+        return [int(value) for value in maxima.tolist()]
 
     def total(self, values: Sequence[float]) -> list[float]:
-        """Sums over the processes."""
+        """Sum of each value over the processes."""
         if self.size == 1:
             return list(values)
         totals: list[float] = self.total_of(torch.tensor(values, dtype=torch.float64, device=self.device)).tolist()
         return totals
 
     def total_of(self, tensor: Tensor) -> Tensor:
-        """The sum of a tensor over the processes, in place."""
+        """Sum a tensor over the processes, in place."""
         if self.size > 1:
             torch.distributed.all_reduce(tensor)
         return tensor
 
     def wait(self) -> None:
-        """Until all processes are here."""
+        """Block until every process has called this."""
         if self.size > 1:
             torch.distributed.barrier()
 
 
 def choose_device(name: str) -> torch.device:
-    """`auto` takes the process's GPU if there is one."""
+    """Device by name; `auto` is this process's GPU if there is one, else the CPU."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name == "cuda":
@@ -94,14 +97,22 @@ def choose_device(name: str) -> torch.device:
 
 @contextmanager
 def joined(device: str = "cpu") -> Iterator[World]:
-    """The world that `torchrun` describes in the environment, or a world of one."""
+    """Join the process group that `torchrun` describes in the environment; without one, yield a `World` of one process.
+
+    The communication threads of gloo must end before the interpreter does: a thread that then releases a tensor waits
+    for an interpreter that is gone, and aborts the process. They end when the last reference to the group is dropped.
+    `torch.distributed.nn` would keep one for good, as the default of its functions, if it were first imported (by
+    DistributedDataParallel) while the group exists. The wrapped model keeps one in a reference cycle.
+    """
     place = choose_device(device)
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
         yield World(device=place)
         return
+    importlib.import_module("torch.distributed.nn")
     torch.distributed.init_process_group("nccl" if place.type == "cuda" else "gloo")
     try:
         yield World(torch.distributed.get_rank(), size, place)
     finally:
         torch.distributed.destroy_process_group()
+        atexit.register(gc.collect)
