@@ -81,7 +81,8 @@ def train_model(
 ) -> list[dict[str, Any]]:
     """Train a model into the run directory `to`; return the metrics of each epoch.
 
-    `config` is a TOML file or one of paper, small, quickstart, tiny; `start` is a run to take vocabulary and weights of.
+    `config` is a TOML file or one of paper, small, quickstart, tiny.
+    `start` is a run whose vocabulary and weights are used.
 
     kglm.train_model("kglm", data="docs.jsonl", valid="valid.jsonl", kg="world.kg", to="run",
                      config="small", overrides={"train.epochs": 3})

@@ -115,7 +115,7 @@ class FactAwareLM:
     # Prompts
 
     def words(self, prompt: str | Sequence[str]) -> list[str]:
-        """The words of a prompt, `@@END@@` between sentences as in the corpus; of a list, only `@@START@@` is dropped."""
+        """The words of a prompt, `@@END@@` between sentences as in the corpus; a list only loses `@@START@@`."""
         if not isinstance(prompt, str):
             return list(prompt[1:] if list(prompt[:1]) == [START] else prompt)
         sentences = [[token.text for token in sentence] for sentence in tokenizer().sentences(prompt)]
