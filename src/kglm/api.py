@@ -62,7 +62,9 @@ def annotate_articles(
     from kglm.annotate.pipeline import Recipe, annotate
 
     settings = replace(config or AnnotateConfig(), **options)
-    recipe = Recipe(str(Path(kg).absolute()), settings, anchors and str(Path(anchors).absolute()), lists)
+    recipe = Recipe(
+        str(Path(kg).absolute()), settings, None if anchors is None else str(Path(anchors).absolute()), lists
+    )
     return annotate(_paths(sources), Path(to), recipe, workers=workers, prune=prune)
 
 

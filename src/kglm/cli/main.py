@@ -42,7 +42,7 @@ class Verbs(TyperGroup):
 class GraphVerbs(Verbs):
     """The verbs of `kglm kg`, imported when one of them is used: they need numpy."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
+    def list_commands(self, ctx: Any) -> Any:
         return _graph_verbs().list_commands(ctx)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
