@@ -172,9 +172,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         with KnowledgeGraph.open(options.kg or shared_graph(Path(folder))) as graph:
             data = graph_triples(graph)
-        print(
-            f"{len(data.triples):,} triples, {data.rows:,} entities, {data.relations:,} relations, dim {CONFIG.dim}"
-        )
+        print(f"{len(data.triples):,} triples, {data.rows:,} entities, {data.relations:,} relations, dim {CONFIG.dim}")
         report = {
             "speed": speed(kinds, data, options.turns, options.turn_seconds),
             "race": race(kinds, data, options.race_seconds),

@@ -2,13 +2,14 @@
 
     import kglm
 
-    kglm.import_graph(["facts.tsv"], "world.kg", entities=["entities.jsonl"])
-    graph = kglm.KnowledgeGraph.open("world.kg", writable=True)
-    graph.set("Q76", "P569", "2013-03-21")
-    for document in kglm.read_documents("docs.jsonl"):
-        print(document.title, len(document.mentions))
+    model = kglm.load()  # the model that comes with kglm, or kglm.load("own-run")
+    print(model.complete("The capital of France is"))
+    print(model.edited("France | capital | Lyon").complete("The capital of France is"))
+    for word in model.generate("France is", words=12, seed=1):
+        print(word.word, word.reason)
 
-Names are loaded when they are first used: `import kglm` is cheap and pulls in no optional package.
+There is a function for each command: import_graph, embed, annotate_articles, train_model, evaluate_model, link,
+complete, generate. Names are loaded when they are first used: `import kglm` loads no other package.
 """
 
 from __future__ import annotations
@@ -18,41 +19,81 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0.dev0"
 
-_HOMES = {
+_MODULES = {
+    "Completion": "kglm.answer.completion",
     "Document": "kglm.text.document",
+    "FactAwareLM": "kglm.answer.model",
+    "FactEdit": "kglm.kg.edits",
+    "GenerateConfig": "kglm.answer.generate",
+    "GeneratedWord": "kglm.answer.completion",
+    "KglmError": "kglm.errors",
     "KnowledgeGraph": "kglm.kg.graph",
+    "LinkedMention": "kglm.answer.completion",
     "Mention": "kglm.text.document",
+    "NewEntity": "kglm.kg.edits",
+    "Reason": "kglm.answer.completion",
     "Vocabulary": "kglm.text.vocabulary",
+    "Word": "kglm.answer.completion",
+    "annotate_articles": "kglm.api",
+    "complete": "kglm.api",
     "corpus_statistics": "kglm.annotate.statistics",
+    "embed": "kglm.api",
+    "evaluate_model": "kglm.api",
     "examine": "kglm.doctor",
+    "generate": "kglm.api",
     "import_graph": "kglm.kg.imports",
+    "link": "kglm.api",
     "load": "kglm.answer.model",
     "read_documents": "kglm.text.document",
     "repair": "kglm.text.repair",
     "tokenizer": "kglm.text.tokenizer",
+    "train_model": "kglm.api",
     "write_documents": "kglm.text.document",
 }
+"""The module that defines each public name."""
 
-__all__ = [  # noqa: RUF022 - the order of _HOMES, and the version
+__all__ = [  # noqa: RUF022 - the order of _MODULES, and the version
+    "Completion",
     "Document",
+    "FactAwareLM",
+    "FactEdit",
+    "GenerateConfig",
+    "GeneratedWord",
+    "KglmError",
     "KnowledgeGraph",
+    "LinkedMention",
     "Mention",
+    "NewEntity",
+    "Reason",
     "Vocabulary",
+    "Word",
+    "annotate_articles",
+    "complete",
     "corpus_statistics",
+    "embed",
+    "evaluate_model",
     "examine",
+    "generate",
     "import_graph",
+    "link",
     "load",
     "read_documents",
     "repair",
     "tokenizer",
+    "train_model",
     "write_documents",
     "__version__",
 ]
 
 if TYPE_CHECKING:
     from kglm.annotate.statistics import corpus_statistics
-    from kglm.answer.model import load
+    from kglm.answer.completion import Completion, GeneratedWord, LinkedMention, Reason, Word
+    from kglm.answer.generate import GenerateConfig
+    from kglm.answer.model import FactAwareLM, load
+    from kglm.api import annotate_articles, complete, embed, evaluate_model, generate, link, train_model
     from kglm.doctor import examine
+    from kglm.errors import KglmError
+    from kglm.kg.edits import FactEdit, NewEntity
     from kglm.kg.graph import KnowledgeGraph
     from kglm.kg.imports import import_graph
     from kglm.text.document import Document, Mention, read_documents, write_documents
@@ -62,6 +103,10 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'kglm' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    return getattr(importlib.import_module(_MODULES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

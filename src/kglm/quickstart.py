@@ -38,7 +38,7 @@ from kglm.runs.settings import load_config
 from kglm.train.start import train
 from kglm.writing.articles import Writer
 from kglm.writing.composer import WritingConfig
-from kglm.writing.hold_out import HoldOut, hold_out, redraw_held_wordings, has_unseen_word, training_words
+from kglm.writing.hold_out import HoldOut, has_unseen_word, hold_out, redraw_held_wordings, training_words
 from kglm.writing.wordings import read_wordings
 
 QUESTION_RELATIONS = ("P36", "P19", "P569", "P26", "P131", "P50")

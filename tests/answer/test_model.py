@@ -20,7 +20,6 @@ from kglm.kg.edits import FactEdit, NewEntity
 from kglm.kg.embedding.transe import TransEConfig, embed_graph
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.literals.dates import Date
-from kglm.model.annotation import Type
 from kglm.runs.run import Run
 from kglm.runs.settings import load_config
 from kglm.text.document import END, START, write_documents
@@ -140,7 +139,7 @@ class TestPrompts:
         assert best(model, links="sampled") > BEFORE
         assert model.complete(PROMPT, links="sampled").mentions[0].id == "Q76"
         assert model.complete(PROMPT, links="sampled", edits=["Q76 P569 2013-03-21"]).words[0].word in AFTER
-        with pytest.raises(ConfigError, match="both given and drawn"):
+        with pytest.raises(ConfigError, match="links are sampled"):
             model.complete(PROMPT, ["0:2=Q76"], links="sampled")
 
     def test_a_way_to_link_that_is_none(self, model: FactAwareLM) -> None:
@@ -224,8 +223,8 @@ class TestGenerating:
     def test_it_goes_on_with_the_fact(self, model: FactAwareLM) -> None:
         said = list(model.generate(PROMPT, config=GenerateConfig(words=3, beam=1)))
         assert said[0].word in BEFORE
-        assert said[0].reason.type == Type.RELATED
-        assert said[1].reason.type == Type.CONTINUE
+        assert said[0].reason.type == "related"
+        assert said[1].reason.type == "continue"
 
     def test_after_an_edit_it_says_what_training_never_saw(self, model: FactAwareLM) -> None:
         edited = model.edited(["Q76 P569 2013-03-21"])

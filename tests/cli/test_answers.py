@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from conftest import Command, Left
-from kglm.cli.spoken import flow
+from kglm.cli.generated import text_pieces
 from kglm.text.document import END
 from kglm.text.tokenizer import detokenize
 
-NO_NAME = "no name of the graph stands in this text"
+NO_NAME = "this text contains no name of the graph"
 Ask = Callable[..., Left]
 
 
@@ -94,7 +94,7 @@ class TestGenerate:
     )
     def test_what_flows_is_the_text(self, text: str) -> None:
         words = text.split()
-        pieces = list(flow(words))
+        pieces = list(text_pieces(words))
         assert "".join(pieces).split() == detokenize(words).split()
         assert len(pieces) > len(words) // 2 or len(words) < 2
 
@@ -105,7 +105,7 @@ class TestGenerate:
                 yield word
 
         asked: list[str] = []
-        assert next(flow(words())) == "One" and asked == ["One", "two"]
+        assert next(text_pieces(words())) == "One" and asked == ["One", "two"]
 
 
 class TestRefusals:

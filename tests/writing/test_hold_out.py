@@ -11,7 +11,7 @@ from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.imports import import_graph
 from kglm.writing.articles import Writer
 from kglm.writing.composer import WritingConfig
-from kglm.writing.hold_out import HUB, hold_out, redraw_held_wordings, has_unseen_word, training_words
+from kglm.writing.hold_out import HUB, has_unseen_word, hold_out, redraw_held_wordings, training_words
 from kglm.writing.wordings import read_wordings
 
 

@@ -1,6 +1,6 @@
-"""What a completion returns: words with their reasons, by ids and labels, and its one JSON form.
+"""Results for users: next words, generated words and linked mentions, by ids and labels, with one JSON form each.
 
-The same form is printed by `kglm complete --json`, returned by `Completion.to_json()` and sent over HTTP.
+`to_json()` returns what the commands print with `--json`.
 """
 
 from __future__ import annotations
@@ -76,6 +76,7 @@ class Word:
     reasons: tuple[Reason, ...]
 
     def to_json(self, *, reasons: int = MAX_REASONS) -> dict[str, Any]:
+        """The JSON form with at most `reasons` reasons; the others are counted and summed."""
         further = self.reasons[reasons:]
         return {
             "word": self.word,
@@ -83,6 +84,28 @@ class Word:
             "reasons": [reason.to_json() for reason in self.reasons[:reasons]],
             "further_reasons": {"count": len(further), "p": sum(reason.p for reason in further)},
         }
+
+
+@dataclass(frozen=True)
+class GeneratedWord:
+    """A generated word, its probability, and the reason it was drawn for."""
+
+    word: str
+    p: float
+    reason: Reason
+    derivation: Derivation = field(repr=False, compare=False)
+    """The reason by node numbers."""
+
+    @classmethod
+    def of(cls, graph: KnowledgeGraph, word: str, p: float, derivation: Derivation) -> GeneratedWord:
+        """The word with ids and labels instead of node numbers."""
+        return cls(word, p, Reason.of(graph, derivation), derivation)
+
+    def __str__(self) -> str:
+        return f"{self.word}  {self.p:.1%}  {self.reason}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"word": self.word, "p": self.p, "reason": self.reason.to_json()}
 
 
 @dataclass(frozen=True)
@@ -95,6 +118,9 @@ class LinkedMention:
     id: str
     label: str
     p: float
+
+    def __str__(self) -> str:
+        return f"{self.text} = {self.label} ({self.id}), {self.p:.1%}"
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -166,4 +192,4 @@ def _node(graph: KnowledgeGraph, node: int) -> Named | None:
     return Named(graph.id(node), graph.label(node)) if node >= 0 else None
 
 
-__all__ = ["Completion", "LinkedMention", "Named", "Reason", "Word", "linked_mentions"]
+__all__ = ["Completion", "GeneratedWord", "LinkedMention", "Named", "Reason", "Word", "linked_mentions"]

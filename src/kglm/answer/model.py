@@ -1,23 +1,24 @@
-"""A run that answers: completes, generates and links, and follows edits of its graph at once.
+"""A loaded model: complete, generate, link, and apply graph edits without retraining.
 
-model = kglm.load("RUN")
-model.complete("Barack Obama was born on").words[0].word
-model.edited(["Barack Obama | date of birth | 21 March 2013"]).complete("Barack Obama was born on")
+    model = kglm.load("RUN")
+    model.complete("Barack Obama was born on").words[0].word
+    model.edited("Barack Obama | date of birth | 21 March 2013").complete("Barack Obama was born on")
 
-Nothing here changes a stored graph: an edited model is another model, on a fork, with the same weights.
+Nothing here changes a stored graph: an edited model has the same weights and a fork of the graph.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, TypedDict, Unpack, get_args
 
 from kglm import bundled
-from kglm.answer.completion import Completion
-from kglm.answer.generate import GenerateConfig, Spoken, generate
+from kglm.answer.completion import Completion, GeneratedWord, LinkedMention, linked_mentions
+from kglm.answer.generate import GenerateConfig, generate
 from kglm.answer.next_word import NextWordConfig, next_words
 from kglm.answer.reading import Annotation, Reading, Span, read
 from kglm.answer.running import with_running
@@ -36,18 +37,31 @@ from kglm.text.function_words import is_content
 from kglm.text.tokenizer import tokenizer
 
 Links = Literal["average", "best", "sampled", "none"]
-"""What is done with names in a prompt of which it is not said whose they are: every likely way to link them is read,
-only the most likely, ways drawn from the model's own posterior, or they are plain words."""
+"""How to link names whose entity is not given: average over the likely annotations, take the most likely one, sample
+annotations from the model's posterior, or link none."""
+Edit = str | FactEdit | NewEntity
+"""A text such as "France | capital | Lyon" becomes the only fact of its head and relation."""
 PARTICLES = 100
-"""Of a posterior."""
-_PLACE = re.compile(r"(\d+)\s*:\s*(\d+)")
+"""Particles that approximate the posterior with links "sampled"."""
+_WORD_RANGE = re.compile(r"(\d+)\s*:\s*(\d+)")
+
+
+class GenerateOptions(TypedDict, total=False):
+    """The fields of `GenerateConfig`, as keyword arguments."""
+
+    words: int
+    temperature: float
+    top_p: float
+    seed: int
+    beam: int
+    repeat: int
 
 
 class FactAwareLM:
-    """A trained KGLM on a graph. State is passed, not kept: two prompts know nothing of each other."""
+    """A trained KGLM with its graph. It keeps no state between calls: each prompt is read by itself."""
 
     def __init__(self, run: Run, base: FactAwareLM | None = None) -> None:
-        """`base`: the model before edits, if this one has some; the two share the index of names."""
+        """`base` is the model before edits, if there are any; the two share the name index."""
         if not isinstance(run.model, Kglm):
             raise ConfigError(
                 f"is a run of {run.settings.model}", place=run.home, remedy="give a run of: kglm train kglm"
@@ -57,9 +71,20 @@ class FactAwareLM:
         self.model: Kglm = run.model
 
     @classmethod
-    def open(cls, run: str | Path, *, kg: str | Path | None = None) -> FactAwareLM:
-        """Load a run, on its own graph or on another."""
-        return cls(Run.open(Path(run), kg=None if kg is None else Path(kg)))
+    def open(cls, run: str | Path, *, kg: str | Path | KnowledgeGraph | None = None) -> FactAwareLM:
+        """Load a run with its own graph, with another graph file, or with an open graph and its unsaved edits."""
+        if not isinstance(kg, KnowledgeGraph):
+            return cls(Run.open(Path(run), kg=None if kg is None else Path(kg)))
+        stored = cls(Run.open(Path(run), kg=kg.store.path))
+        if not kg.pending:
+            return stored
+        fork = stored.graph.fork()  # repeats the edits: the numbers of new nodes follow from the graph just opened
+        fork.apply_planned(kg.pending)
+        return cls(stored.run.on(fork), stored)
+
+    def __repr__(self) -> str:
+        edits = f", {len(self.graph.pending)} unsaved changes" if self.graph.pending else ""
+        return f"FactAwareLM({str(self.run.home)!r}, {len(self.graph):,} entities{edits})"
 
     @property
     def graph(self) -> KnowledgeGraph:
@@ -75,10 +100,13 @@ class FactAwareLM:
         names = self._base.linker.names
         return names.on(self.graph) if len(self.graph) > len(self._base.graph) else names
 
-    def edited(self, edits: Sequence[str | FactEdit | NewEntity]) -> FactAwareLM:
-        """The model on an edited fork of its graph; a text is a fact to be the only one of its head and relation."""
+    def edited(self, edits: Edit | Sequence[Edit]) -> FactAwareLM:
+        """The same weights with an edited fork of the graph; give one edit or several.
+
+        model.edited("France | capital | Lyon")
+        """
         fork = self.graph.fork()
-        for edit in edits:
+        for edit in [edits] if isinstance(edits, Edit) else edits:
             step = FactEdit("set", *parse_fact(fork, edit)) if isinstance(edit, str) else edit
             if not (isinstance(edit, str) and _holds(fork, step)):
                 fork.edit([step])
@@ -87,27 +115,27 @@ class FactAwareLM:
     # Prompts
 
     def words(self, prompt: str | Sequence[str]) -> list[str]:
-        """A prompt as words, `@@END@@` between sentences as in the corpus; one that is words already stays as it is,
-        but for `@@START@@`."""
+        """The words of a prompt, `@@END@@` between sentences as in the corpus; a list only loses `@@START@@`."""
         if not isinstance(prompt, str):
             return list(prompt[1:] if list(prompt[:1]) == [START] else prompt)
         sentences = [[token.text for token in sentence] for sentence in tokenizer().sentences(prompt)]
         words = [word for sentence in sentences for word in (*sentence, END)][:-1]
         return words[1:] if words[:1] == [START] else words
 
-    def link(self, prompt: str | Sequence[str], known: Sequence[Span] = ()) -> list[LinkedName]:
-        """The names in a text, with whom they may be of."""
-        return self._linked(self.words(prompt), known)
+    def link(self, prompt: str | Sequence[str], entities: Sequence[str | Span] = ()) -> list[LinkedMention]:
+        """Find names in a text and list the entities they may refer to, with probabilities."""
+        words = self.words(prompt)
+        return linked_mentions(self.graph, words, self._candidates(words, self.spans(words, entities)))
 
-    def _linked(self, words: Sequence[str], known: Sequence[Span]) -> list[LinkedName]:
-        """Names by their capitals; where none has them, names of several words in any case: "barack obama"."""
-        if found := self.linker.link(words, known):
+    def _candidates(self, words: Sequence[str], given: Sequence[Span]) -> list[LinkedName]:
+        """Candidates of capitalised names; if there are none, of names of several words in any case: "barack obama"."""
+        if found := self.linker.link(words, given):
             return found
         raised = [word.capitalize() if is_content(word) else word.lower() for word in words]
         return [each for each in self.linker.link(raised) if sum(map(is_content, raised[each.start : each.end])) > 1]
 
     def spans(self, words: Sequence[str], entities: Sequence[str | Span]) -> list[Span]:
-        """Mentions that are given: "0:2=Q76" by the places of words, "Barack Obama=Q76" by the words themselves."""
+        """Parse given mentions: "0:2=Q76" by word positions, "Barack Obama=Q76" by the words themselves."""
         return [each if isinstance(each, Span) else self._span(words, each) for each in entities]
 
     def _span(self, words: Sequence[str], text: str) -> Span:
@@ -115,13 +143,13 @@ class FactAwareLM:
         if not equals:
             raise DataError(f"{text!r} names no entity", remedy='write it like "0:2=Q76" or "Barack Obama=Q76"')
         node = self.graph.number(id.strip())
-        if match := _PLACE.fullmatch(where.strip()):
+        if match := _WORD_RANGE.fullmatch(where.strip()):
             return Span(int(match[1]), int(match[2]), node)
         name = tokenizer().words(where)
         for start in range(len(words) - len(name) + 1):
             if name and list(words[start : start + len(name)]) == name:
                 return Span(start, start + len(name), node)
-        raise DataError(f"{where!r} does not stand in the prompt", remedy="give words of it, or their places")
+        raise DataError(f"the prompt does not contain {where!r}", remedy="give words of the prompt, or their positions")
 
     def read(
         self,
@@ -131,20 +159,20 @@ class FactAwareLM:
         links: Links = "average",
         seed: int = 0,
     ) -> tuple[Reading, list[LinkedName]]:
-        """Read a prompt, and say who is mentioned in it; the seed is of what is sampled."""
+        """Read a prompt; return the model's state after it and the candidates of its mentions."""
         if links not in get_args(Links):
             raise ConfigError(f"links {links!r}", remedy=f"use one of {', '.join(get_args(Links))}")
         words = self.words(prompt)
-        known = self.spans(words, entities)
+        given = self.spans(words, entities)
         if links == "sampled":
-            if known:
+            if given:
                 raise ConfigError(
-                    "mentions are both given and drawn", remedy="give them, or draw all of them with links sampled"
+                    "entities are given and links are sampled", remedy="leave out the entities, or use other links"
                 )
             names = self.linker.names
             return read_sampled(self.run, self.model, words, names, ParticleConfig(PARTICLES), seed)
-        annotations: list[tuple[float, Annotation]] = [(1.0, known)]
-        linked = self._linked(words, known) if links != "none" else [LinkedName.certain(*span) for span in known]
+        annotations: list[tuple[float, Annotation]] = [(1.0, given)]
+        linked = self._candidates(words, given) if links != "none" else [LinkedName.certain(*span) for span in given]
         if links != "none":
             ways = joint_links(linked, most=1 if links == "best" else 8)
             annotations = [(p, [Span(*span) for span in spans]) for p, spans in ways]
@@ -161,13 +189,13 @@ class FactAwareLM:
         prompt: str | Sequence[str],
         entities: Sequence[str | Span] = (),
         *,
-        edits: Sequence[str | FactEdit | NewEntity] = (),
+        edits: Edit | Sequence[Edit] = (),
         top: int = 5,
         links: Links = "average",
         limits: NextWordConfig | None = None,
         seed: int = 0,
     ) -> Completion:
-        """The distribution of the next word, its most probable words with their reasons."""
+        """Predict the next word: the `top` most probable words with their reasons, and the whole distribution."""
         if edits:
             return self.edited(edits).complete(prompt, entities, top=top, links=links, limits=limits, seed=seed)
         reading, linked = self.read(prompt, entities, links=links, seed=seed)
@@ -181,16 +209,29 @@ class FactAwareLM:
         config: GenerateConfig | None = None,
         links: Links = "best",
         pause: Callable[[], None] = lambda: None,
-    ) -> Iterator[Spoken]:
-        """Words one by one, each with its reason; `pause` is called before each is computed."""
-        config = config or GenerateConfig()
+        **options: Unpack[GenerateOptions],
+    ) -> Iterator[GeneratedWord]:
+        """Generate words one by one, each with its reason. `pause` is called before each word is computed.
+
+        for word in model.generate("France is", words=12, seed=1): print(word)
+        """
+        return self._generate(prompt, entities, replace(config or GenerateConfig(), **options), links, pause)
+
+    def _generate(
+        self,
+        prompt: str | Sequence[str],
+        entities: Sequence[str | Span],
+        config: GenerateConfig,
+        links: Links,
+        pause: Callable[[], None],
+    ) -> Iterator[GeneratedWord]:
         reading, _ = self.read(prompt, entities, links=links, seed=config.seed)
-        for spoken, _ in generate(reading, config, pause=pause):
-            yield spoken
+        for (word, p, derivation), _ in generate(reading, config, pause=pause):
+            yield GeneratedWord.of(self.graph, word, p, derivation)
 
 
 def _holds(graph: KnowledgeGraph, step: FactEdit | NewEntity) -> bool:
-    """Whether a fact is the only one of its head and relation already."""
+    """True if the graph already has this fact as the only one of its head and relation."""
     if not isinstance(step, FactEdit):
         return False
     head, relation, tail = graph.find(step.head), graph.find_relation(step.relation), graph.find(step.tail)
@@ -199,6 +240,9 @@ def _holds(graph: KnowledgeGraph, step: FactEdit | NewEntity) -> bool:
     return bool(graph.tails(head, relation).tolist() == [tail])
 
 
-def load(run: str | Path | None = None, *, kg: str | Path | None = None) -> FactAwareLM:
-    """A trained run, ready to answer; if none is given, that of a quickstart here or the one of the package."""
+def load(run: str | Path | None = None, *, kg: str | Path | KnowledgeGraph | None = None) -> FactAwareLM:
+    """Load a trained run; without one, `quickstart/kglm` if it exists here, else the model that comes with kglm.
+
+    model = kglm.load("own-run", kg="other.kg")
+    """
     return FactAwareLM.open(bundled.default_run() if run is None else run, kg=kg)

@@ -27,14 +27,14 @@ def annotate(
     ] = None,
     linker: Annotated[bool, typer.Option("--linker/--no-linker", help="Look for names that no link marks.")] = True,
     ner: Annotated[
-        str | None, typer.Option("--ner", metavar="MODEL", help="A spaCy pipeline that says where names are.")
+        str | None, typer.Option("--ner", metavar="MODEL", help="A spaCy pipeline that finds names.")
     ] = None,
     coreference: Annotated[
         str,
         typer.Option("--coreference", help="Pronouns and the like: graph, none, corenlp=http://HOST:PORT, fastcoref."),
     ] = "graph",
     match: Annotated[bool, typer.Option("--match/--no-match", help="Look for what facts lead to.")] = True,
-    min_p: Annotated[float, typer.Option("--min-p", help="How sure the linker must be.")] = 0.7,
+    min_p: Annotated[float, typer.Option("--min-p", help="Least probability of a link.")] = 0.7,
     cutoff: Annotated[int, typer.Option("--cutoff", help="Words after which a parent is forgotten.")] = 30,
     prune: Annotated[bool, typer.Option("--prune", help="Drop relations that explain too much or too little.")] = False,
     lists: Annotated[bool, typer.Option("--lists", help="Take lists of wiki pages too.")] = False,
@@ -49,7 +49,7 @@ def annotate(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Build a linked corpus: who is mentioned in articles, and which facts lead there."""
+    """Build a linked corpus: the entities that articles mention, and the facts that explain each mention."""
     from kglm.annotate.annotator import AnnotateConfig
     from kglm.annotate.pipeline import Recipe, count_anchors, write_pages
     from kglm.annotate.pipeline import annotate as run

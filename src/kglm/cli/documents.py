@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kglm.annotate.statistics import CorpusStatistics, corpus_statistics
 from kglm.cli.output import Json, print_json, print_table, say
-from kglm.doctor import examine
-from kglm.text.document import read_documents
+
+if TYPE_CHECKING:
+    from kglm.annotate.statistics import CorpusStatistics
 
 ROWS = {
     "documents": "Documents",
@@ -37,7 +37,10 @@ def stats(
     files: Annotated[list[Path], typer.Argument(metavar="DOCS.jsonl…", help="Linked documents.")],
     json: Json = False,
 ) -> None:
-    """What is in a linked corpus: the paper's corpus table and the quirk counts."""
+    """Count what a linked corpus contains: the paper's corpus table, and annotation quirks."""
+    from kglm.annotate.statistics import corpus_statistics
+    from kglm.text.document import read_documents
+
     result = corpus_statistics(chain.from_iterable(read_documents(path) for path in files))
     if json:
         print_json(asdict(result))
@@ -58,7 +61,9 @@ def doctor(
     path: Annotated[Path, typer.Argument(metavar="KG|DOCS|RUN", help="A graph, a file of documents or a run.")],
     json: Json = False,
 ) -> None:
-    """Check an artefact and say what is wrong with it. Leaves with 2 if it cannot be used as it is."""
+    """Check a graph, documents or a run, and list the problems. Exit code 2 if it cannot be used as it is."""
+    from kglm.doctor import examine
+
     findings = examine(path)
     errors = sum(finding.level == "error" for finding in findings)
     if json:

@@ -42,7 +42,7 @@ def evaluate(
         Path | None, typer.Option("--proposal", metavar="RUN", help="What importance sampling draws from.")
     ] = None,
     samples: Annotated[int, typer.Option("--samples", help="Particles, samples, or the width of the beam.")] = 100,
-    seed: Annotated[int, typer.Option("--seed", help="Decides the draws.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Random seed.")] = 0,
     temperature: Annotated[float, typer.Option("--temperature", help="Of the proposal.")] = 1.0,
     peek: Annotated[bool, typer.Option("--peek/--no-peek", help="Let the proposal see the word it labels.")] = True,
     block: Annotated[
@@ -66,7 +66,7 @@ def evaluate(
         Path | None, typer.Option("--to", metavar="RESULT.json", help="Keep the numbers, for `kglm table perplexity`.")
     ] = None,
     kg: Annotated[
-        Path | None, typer.Option("--kg", metavar="KG", help="Another graph than the one trained with.")
+        Path | None, typer.Option("--kg", metavar="KG", help="Use this graph instead of the run's own.")
     ] = None,
     json: Json = False,
 ) -> None:

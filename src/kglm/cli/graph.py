@@ -58,7 +58,7 @@ def import_(
     replace: Annotated[bool, typer.Option("--replace", help="Overwrite an existing graph.")] = False,
     json: Json = False,
 ) -> None:
-    """Build a graph file. A killed import goes on where it was when the same command is run again."""
+    """Build a graph file. Run the same command again to resume a killed import."""
     report = import_graph(
         sources,
         to,

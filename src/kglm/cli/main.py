@@ -1,6 +1,6 @@
-"""Where the command starts and ends: the list of verbs, and exit codes.
+"""Entry point of the command: the list of verbs, and exit codes.
 
-0 done; 2 the input is at fault, with one line that says how; 130 interrupted; 1 a mistake of ours, with a traceback.
+0 done; 2 an error in the input, reported on one line; 130 interrupted; 1 a bug in kglm, with a traceback.
 """
 
 from __future__ import annotations
@@ -18,9 +18,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from kglm import __version__
-from kglm.cli import annotation, answers, documents, evaluation, graph, quickstart, serving, tables, training
-from kglm.cli.embed import embed
-from kglm.cli.verbalise import verbalise
+from kglm.cli import annotation, answers, documents, evaluation, quickstart, serving, tables, training
 from kglm.errors import KglmError
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -35,10 +33,34 @@ class Verb(TyperCommand):
 
 
 class Verbs(TyperGroup):
-    """The same for a list of commands."""
+    """A group of commands whose help shows no value for options that take none."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         return _without_values(super().get_params(ctx))
+
+
+class GraphVerbs(Verbs):
+    """The verbs of `kglm kg`, imported when one of them is used: they need numpy."""
+
+    def list_commands(self, ctx: Any) -> Any:
+        return _graph_verbs().list_commands(ctx)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        return _graph_verbs().get_command(ctx, cmd_name)
+
+
+def _graph_verbs() -> Any:
+    from kglm.cli import graph
+    from kglm.cli.embed import embed
+    from kglm.cli.verbalise import verbalise
+
+    verbs = typer.Typer(cls=Verbs)
+    verbs.registered_commands = list(graph.app.registered_commands)
+    verbs.command("embed")(embed)
+    verbs.command("verbalise")(verbalise)
+    for verb in verbs.registered_commands:
+        verb.cls = Verb
+    return typer.main.get_command(verbs)
 
 
 def _without_values(params: list[Any]) -> list[Any]:
@@ -54,9 +76,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(graph.app, name="kg")
-graph.app.command("embed")(embed)
-graph.app.command("verbalise")(verbalise)
+app.add_typer(
+    typer.Typer(cls=GraphVerbs, help="The knowledge graph: import, show, find, edit, embed, verbalise."), name="kg"
+)
 app.add_typer(tables.app, name="table")
 app.command("annotate")(annotation.annotate)
 app.command("train")(training.train)
@@ -69,7 +91,7 @@ app.command("quickstart")(quickstart.quickstart)
 app.command("stats")(documents.stats)
 app.command("doctor")(documents.doctor)
 
-for group in (app, graph.app, tables.app):
+for group in (app, tables.app):
     group.info.cls = Verbs
     for verb in group.registered_commands:
         verb.cls = Verb

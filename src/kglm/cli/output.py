@@ -29,7 +29,7 @@ def print_json(value: object) -> None:
 def print_table(
     title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Sequence[int] = ()
 ) -> None:
-    """A table; numbers with separators, cells shown literally whatever they contain, but for those with a style."""
+    """A table; numbers with separators, plain cells are shown literally, cells of type `Text` keep their style."""
     if title:
         say(title)
     table = Table(box=None, pad_edge=False)

@@ -11,7 +11,6 @@ from typing import Annotated
 import typer
 
 from kglm import bundled
-from kglm.cli import answers, tables
 from kglm.cli.output import say
 
 PROMPT = "Barack Obama was born on"
@@ -29,6 +28,7 @@ def quickstart(
     seed: Annotated[int, typer.Option("--seed", min=0, help="Decides all that is drawn.")] = 0,
 ) -> None:
     """Build a graph, write a corpus about it, train, measure, complete, edit a fact. Stopped, it goes on again."""
+    from kglm.cli import answers, tables
     from kglm.evaluate.rows import perplexity_table, score_runs
     from kglm.parallel import available_cores
     from kglm.quickstart import Quickstart, QuickstartConfig
@@ -70,7 +70,7 @@ def quickstart(
             rows = story.home / "strange-answers.jsonl"
             tables.completion(story.strange_questions, [plain, kglm], mode=modes, rows=rows, published=False)
     named = "" if to == bundled.QUICKSTART else f"{kglm} "
-    with _step("8  A fact that nobody has told it", f'kglm complete {named}"{PROMPT}" --why'):
+    with _step("8  A fact that is in no training text", f'kglm complete {named}"{PROMPT}" --why'):
         answers.complete([kglm, PROMPT], why=True, top=3)
     with _step("9  … and after an edit of the graph", f'kglm complete {named}"{PROMPT}" --edit "{EDIT}" --why'):
         answers.complete([kglm, PROMPT], edit=[EDIT], why=True, top=3)

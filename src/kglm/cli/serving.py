@@ -14,7 +14,6 @@ import typer
 from kglm import bundled
 from kglm.cli.output import note, say, warn
 from kglm.errors import ConfigError, DataError
-from kglm.files import exists, reading
 
 RUN = "A run of kglm train kglm; without one, that of a quickstart here, else the model that comes with kglm."
 
@@ -22,7 +21,7 @@ RUN = "A run of kglm train kglm; without one, that of a quickstart here, else th
 def serve(
     run: Annotated[Path | None, typer.Argument(metavar="[RUN]", help=RUN)] = None,
     kg: Annotated[
-        Path | None, typer.Option("--kg", metavar="KG", help="Another graph than the one trained with.")
+        Path | None, typer.Option("--kg", metavar="KG", help="Use this graph instead of the run's own.")
     ] = None,
     documents: Annotated[
         list[Path] | None, typer.Option("--documents", metavar="DOCS.jsonl", help="Linked documents to look through.")
@@ -33,7 +32,7 @@ def serve(
     port: Annotated[int, typer.Option("--port", help="Port to listen on; 0 takes a free one.")] = 8391,
     token: Annotated[
         str | None,
-        typer.Option("--token", envvar="KGLM_TOKEN", help="Whoever asks must know it; at least 16 characters."),
+        typer.Option("--token", envvar="KGLM_TOKEN", help="Token that requests must send; at least 16 characters."),
     ] = None,
     allow_edit: Annotated[
         bool, typer.Option("--allow-edit", help="Let visitors change facts, each for themselves, in memory.")
@@ -54,7 +53,7 @@ def serve(
         int, typer.Option("--threads", help="Threads that one computation uses; 0 measures which number is best.")
     ] = 0,
 ) -> None:
-    """Answer over HTTP: a page for people, JSON for programs."""
+    """Serve a model over HTTP: a web page and a JSON API."""
     for extra in ("fastapi", "uvicorn"):
         if importlib.util.find_spec(extra) is None:
             raise ConfigError(f"the package {extra} is not installed", remedy="pip install 'kglm[serve]'")
@@ -71,7 +70,7 @@ def serve(
     if persist and kg is None and home.resolve() == bundled.RUN.resolve():
         raise ConfigError("the graph that comes with kglm is not written to", remedy="name a run, or a graph with --kg")
     _check_paths(home, kg, documents or [])
-    from kglm.serve.listening import address, listen
+    from kglm.serve.listen import address, listen
 
     listening = listen(config)
     with contextlib.closing(listening):
@@ -102,7 +101,9 @@ def serve(
 
 
 def _check_paths(run: Path, kg: Path | None, documents: list[Path]) -> None:
-    """What is not there is refused at once: to load all that is needed takes seconds."""
+    """Check that all paths exist before the model is loaded, which takes seconds."""
+    from kglm.files import exists, reading
+
     if not exists(run / "run.json"):
         raise DataError("is not a run", place=run, remedy="make one with: kglm train … --to RUN")
     for path in [*documents, *([] if kg is None else [kg])]:

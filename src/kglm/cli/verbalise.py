@@ -22,7 +22,7 @@ def verbalise(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Put facts into words: short annotated texts, to train on beside articles, that teach how facts sound."""
+    """Write short annotated texts that state facts, to train on beside articles."""
     from kglm.progress import progress
     from kglm.text.document import write_documents
     from kglm.writing.verbalise import VerbaliseConfig

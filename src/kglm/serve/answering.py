@@ -107,7 +107,7 @@ def _generated(
         if len(said) == len(words):
             yield first
         said.append(each.word)
-        told = shapes.Spoken(word=each.word, p=each.p, reason=views.reason(live.graph, each.reason))
+        told = shapes.Spoken(word=each.word, p=each.p, reason=views.reason(live.graph, each.derivation))
         yield told.model_dump()
     if len(said) == len(words):
         yield first

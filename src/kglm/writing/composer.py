@@ -236,7 +236,9 @@ class Composer:
     def _is_subject(self, node: int, wording: Wording, segments: Sequence[Segment]) -> bool:
         """Whether a pronoun in the next sentence stands for the entity: the sentence begins with it, or has nobody
         else whom the pronoun could mean."""
-        mentioned = {segment.node for segment in segments if segment.node >= 0 and not is_literal(self.graph.id(segment.node))}
+        mentioned = {
+            segment.node for segment in segments if segment.node >= 0 and not is_literal(self.graph.id(segment.node))
+        }
         if begins_with_subject(wording):
             return True
         human = self.speaker.traits(node).human
@@ -291,7 +293,10 @@ class Composer:
             together = before in ([" and "], [", "])
             if not together and draft.rng.random() < self.config.aside:
                 return [*segments, *self._aside(draft, last.node, here, after="")]
-        first = next((place for place, segment in enumerate(segments[:2]) if segment.node == node and segment.source == "WIKI"), -1)
+        first = next(
+            (place for place, segment in enumerate(segments[:2]) if segment.node == node and segment.source == "WIKI"),
+            -1,
+        )
         following = segments[first + 1].text if 0 <= first < len(segments) - 1 else ""
         simple = following[:1] == " " and first == (1 if segments[0].text == "the " else 0)
         if simple and wording.role == "sentence" and draft.rng.random() < self.config.aside / 2:

@@ -67,7 +67,9 @@ def redraw_held_wordings(wordings: Wordings, seed: int) -> Wordings:
 def _redrawn(wordings: Sequence[Wording], rng: random.Random) -> tuple[Wording, ...]:
     groups: dict[Any, list[Wording]] = defaultdict(list)
     for wording in wordings:
-        groups[wording.of, wording.to, wording.alive, wording.proper, wording.objects, wording.ends_in_object].append(wording)
+        groups[wording.of, wording.to, wording.alive, wording.proper, wording.objects, wording.ends_in_object].append(
+            wording
+        )
     held = {
         wording.text
         for group in groups.values()

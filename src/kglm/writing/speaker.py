@@ -288,7 +288,9 @@ class Speaker:
             return [Segment(f"{indefinite(name.text)} "), name]
         return self.named(node) if not form else None
 
-    def _word_segments(self, slot: Slot, node: int, tails: Tails, rng: random.Random, *, plural: bool) -> list[Segment] | None:
+    def _word_segments(
+        self, slot: Slot, node: int, tails: Tails, rng: random.Random, *, plural: bool
+    ) -> list[Segment] | None:
         """What a slot gives that mentions nobody."""
         if slot.kind == "kind":
             kinds = self.kinds(node)

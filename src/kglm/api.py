@@ -1,0 +1,179 @@
+"""One function for each command, with keyword arguments; paths are strings or `Path`s.
+
+    import kglm
+
+    kglm.import_graph(["facts.tsv"], "world.kg", entities=["entities.jsonl"])
+    kglm.embed("world.kg", dim=64)
+    kglm.annotate_articles("articles/", "world.kg", "docs.jsonl")
+    kglm.train_model("kglm", data="docs.jsonl", valid="valid.jsonl", kg="world.kg", to="run", config="small")
+    print(kglm.evaluate_model("run", "valid.jsonl").to_json()["ppl"])
+    print(kglm.complete("France is", "run"))
+
+`train`, `annotate` and `evaluate` are packages of kglm: the functions carry a noun.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Unpack
+
+if TYPE_CHECKING:  # each function loads what it needs when it is called
+    from kglm.annotate.annotator import AnnotateConfig
+    from kglm.annotate.pipeline import AnnotateReport
+    from kglm.answer.completion import Completion, GeneratedWord, LinkedMention
+    from kglm.answer.model import Edit, FactAwareLM, GenerateOptions, Links
+    from kglm.evaluate.perplexity import Report
+    from kglm.kg.embedding.transe import EmbedReport, TransEConfig
+
+AnyPath = str | Path
+Paths = AnyPath | Sequence[AnyPath]
+
+
+def embed(kg: AnyPath, config: TransEConfig | None = None, **options: Any) -> EmbedReport:
+    """Train TransE vectors and write them beside the graph file; `options` are fields of `TransEConfig`.
+
+    kglm.embed("world.kg", dim=64, epochs=100)
+    """
+    from kglm.kg.embedding.transe import TransEConfig, embed_graph
+
+    return embed_graph(kg, replace(config or TransEConfig(), **options))
+
+
+def annotate_articles(
+    sources: Paths,
+    kg: AnyPath,
+    to: AnyPath,
+    *,
+    workers: int = 1,
+    anchors: AnyPath | None = None,
+    lists: bool = False,
+    prune: bool = False,
+    config: AnnotateConfig | None = None,
+    **options: Any,
+) -> AnnotateReport:
+    """Link articles (wikitext, HTML, text, JSON lines) to a graph; `options` are fields of `AnnotateConfig`.
+
+    kglm.annotate_articles("articles/", "world.kg", "docs.jsonl", min_p=0.8)
+    """
+    from kglm.annotate.annotator import AnnotateConfig
+    from kglm.annotate.pipeline import Recipe, annotate
+
+    settings = replace(config or AnnotateConfig(), **options)
+    recipe = Recipe(
+        str(Path(kg).absolute()), settings, None if anchors is None else str(Path(anchors).absolute()), lists
+    )
+    return annotate(_paths(sources), Path(to), recipe, workers=workers, prune=prune)
+
+
+def train_model(
+    model: str = "kglm",
+    *,
+    data: Paths,
+    valid: Paths,
+    kg: AnyPath,
+    to: AnyPath,
+    config: AnyPath | None = None,
+    preset: str | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    start: AnyPath | None = None,
+    resume: bool = False,
+) -> list[dict[str, Any]]:
+    """Train a model into the run directory `to`; return the metrics of each epoch.
+
+    `config` is a TOML file or one of paper, small, quickstart, tiny.
+    `start` is a run whose vocabulary and weights are used.
+
+    kglm.train_model("kglm", data="docs.jsonl", valid="valid.jsonl", kg="world.kg", to="run",
+                     config="small", overrides={"train.epochs": 3})
+    """
+    from kglm.runs.settings import load_config
+    from kglm.train.start import train
+
+    changes = [f"{name}={json.dumps(value)}" for name, value in (overrides or {}).items()]
+    settings = load_config(config, model, changes, preset=preset)
+    began = None if start is None else Path(start)
+    return train(settings, _paths(data), _paths(valid), Path(kg), Path(to), start=began, resume=resume)
+
+
+def evaluate_model(
+    run: AnyPath,
+    data: Paths,
+    *,
+    method: Literal["particle", "importance", "beam", "exact", "annotated"] = "particle",
+    samples: int = 100,
+    seed: int = 0,
+    proposal: AnyPath | None = None,
+    kg: AnyPath | None = None,
+    workers: int = 1,
+) -> Report:
+    """Estimate the perplexity of documents; their annotations are used by method "annotated" only.
+
+    kglm.evaluate_model("run", "valid.jsonl", samples=50).to_json()["ppl"]
+    """
+    from kglm.evaluate.perplexity import Task, evaluate
+    from kglm.marginal.estimate import MarginalConfig
+    from kglm.runs.run import read_for_training
+
+    task = Task(
+        Path(run),
+        method,
+        MarginalConfig(samples=samples, seed=seed),
+        None if proposal is None else Path(proposal),
+        None if kg is None else Path(kg),
+    )
+    return evaluate(task, read_for_training(_paths(data)), workers=workers)
+
+
+def link(text: str | Sequence[str], run: FactAwareLM | AnyPath | None = None) -> list[LinkedMention]:
+    """Find names in a text and list the entities they may refer to. A path is loaded at each call; see `kglm.load`.
+
+    [mention.id for mention in kglm.link("Barack Obama was born on")]
+    """
+    return _model(run).link(text)
+
+
+def complete(
+    prompt: str | Sequence[str],
+    run: FactAwareLM | AnyPath | None = None,
+    *,
+    entities: Sequence[str] = (),
+    edits: Edit | Sequence[Edit] = (),
+    top: int = 5,
+    links: Links = "average",
+    seed: int = 0,
+) -> Completion:
+    """Predict the next word, with reasons. A path is loaded at each call; see `kglm.load`.
+
+    print(kglm.complete("The capital of France is", edits="France | capital | Lyon"))
+    """
+    return _model(run).complete(prompt, entities, edits=edits, top=top, links=links, seed=seed)
+
+
+def generate(
+    prompt: str | Sequence[str] = "",
+    run: FactAwareLM | AnyPath | None = None,
+    *,
+    entities: Sequence[str] = (),
+    edits: Edit | Sequence[Edit] = (),
+    links: Links = "best",
+    **options: Unpack[GenerateOptions],
+) -> Iterator[GeneratedWord]:
+    """Generate words one by one, each with its reason; `options` are fields of `kglm.GenerateConfig`.
+
+    " ".join(each.word for each in kglm.generate("France is", words=12, seed=1))
+    """
+    model = _model(run)
+    return (model.edited(edits) if edits else model).generate(prompt, entities, links=links, **options)
+
+
+def _model(run: FactAwareLM | AnyPath | None) -> FactAwareLM:
+    from kglm.answer.model import FactAwareLM, load
+
+    return run if isinstance(run, FactAwareLM) else load(run)
+
+
+def _paths(given: Paths) -> list[Path]:
+    return [Path(given)] if isinstance(given, AnyPath) else [Path(path) for path in given]
