@@ -123,7 +123,7 @@ class Client:
         """The most probable next words."""
         answer = self.post("/api/complete", {"text": prompt, "top": top})
         assert answer.status == 200, answer.body
-        return {word["word"]: word["p"] for word in answer.json["next"]}
+        return {word["word"]: word["p"] for word in answer.json["words"]}
 
     def socket(self) -> socket.socket:
         """A bare connection."""

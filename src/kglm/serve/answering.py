@@ -9,8 +9,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Request
 from fastapi.responses import StreamingResponse
 
+from kglm.answer.completion import Reason, linked_mentions
 from kglm.answer.generate import GenerateConfig
+from kglm.answer.model import FactAwareLM
 from kglm.errors import KglmError
+from kglm.linking.linker import Linked
 from kglm.serve import shapes, views
 from kglm.serve.problems import Problem, from_error
 from kglm.serve.service import Service
@@ -47,16 +50,8 @@ async def complete(request: Request, asked: shapes.CompleteAsked, session: Sessi
     service = service_of(request)
 
     def task(_: Pause) -> shapes.Completed:
-        found = service.ask(service.model(session), asked)
-        return shapes.Completed(
-            words=found.words,
-            mentions=views.mentions(found.graph, found.words, found.linked),
-            next=[
-                views.next_word(found.graph, found.found, word, p, asked.reasons)
-                for word, p in found.found.top(asked.top)
-            ],
-            rest=shapes.Rest(new=found.found.rest["new"], related=found.found.rest["related"]),
-        )
+        completion = service.ask(service.model(session), asked).with_top(asked.top)
+        return shapes.Completed.model_validate(completion.to_json(reasons=asked.reasons))
 
     return await service.compute(request, task)
 
@@ -67,8 +62,8 @@ async def graph(request: Request, asked: shapes.Prompt, session: SessionName = N
     service = service_of(request)
 
     def task(_: Pause) -> shapes.LocalGraph:
-        found = service.ask(service.model(session), asked)
-        return views.local_graph(found.graph, found.linked, found.found)
+        completion = service.ask(service.model(session), asked)
+        return views.local_graph(completion.graph, completion.linked, completion.distribution)
 
     return await service.compute(request, task)
 
@@ -102,13 +97,12 @@ def _generated(
     spoken = live.generate(words, spans, config=config, links=asked.links, pause=pause)
     said = list(words)
     linked = [] if asked.links == "none" else live.linker.link(words, spans)
-    first = {"prompt": words, "mentions": [each.model_dump() for each in views.mentions(live.graph, words, linked)]}
+    first = _linked(live, words, linked)
     for each in spoken:
         if len(said) == len(words):
             yield first
         said.append(each.word)
-        told = shapes.Spoken(word=each.word, p=each.p, reason=views.reason(live.graph, each.reason))
-        yield told.model_dump()
+        yield {"word": each.word, "p": each.p, "reason": Reason.of(live.graph, each.reason).to_json()}
     if len(said) == len(words):
         yield first
     yield {"done": True, "text": detokenize(said)}
@@ -140,10 +134,15 @@ async def link(request: Request, asked: shapes.LinkAsked, session: SessionName =
         live = service.model(session)
         words = service.words(live, asked.text)
         linked = live.linker.link(words, service.spans(live, words, asked.entities))
-        return shapes.LinkedTold(words=words, mentions=views.mentions(live.graph, words, linked))
+        return shapes.LinkedTold.model_validate(_linked(live, words, linked))
 
     short = len(asked.text) <= LIGHT_WORDS * CHARACTERS
     return await service.compute(request, task, light=short)
+
+
+def _linked(live: FactAwareLM, words: list[str], linked: list[Linked]) -> dict[str, Any]:
+    """The prompt and its mentions, in the JSON form of a completion."""
+    return {"prompt": words, "mentions": [each.to_json() for each in linked_mentions(live.graph, words, linked)]}
 
 
 @router.post("/annotate")

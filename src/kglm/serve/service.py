@@ -12,10 +12,9 @@ from fastapi import Request
 
 from kglm import __version__
 from kglm.annotate.annotator import Annotator
+from kglm.answer.completion import Completion
 from kglm.answer.model import FactAwareLM
-from kglm.answer.next_word import NextWords, next_words
 from kglm.answer.reading import Span
-from kglm.linking.linker import Linked
 from kglm.serve import page, shapes
 from kglm.serve.explore import Library
 from kglm.serve.lookup import Lookup
@@ -26,8 +25,8 @@ from kglm.serve.settings import ServeConfig, name_of
 from kglm.serve.work import Pause, Work
 
 T = TypeVar("T")
-REMEMBERED = 3
-"""Distributions: a page asks for the words after a prompt and for its local graph, one after the other."""
+CACHED = 3
+"""Completions, and annotators. A page requests the next words of a prompt and its local graph one after the other."""
 EXAMPLES = (
     ("Barack Obama", "Barack Obama was born on"),
     ("Super Mario Land", "Super Mario Land is a"),
@@ -35,17 +34,6 @@ EXAMPLES = (
     ("France", "The capital of France is"),
     ("Jane Austen", "Jane Austen was born on"),
 )
-
-
-class Asked:
-    """A prompt that is read, and what follows it."""
-
-    def __init__(self, live: FactAwareLM, words: list[str], linked: list[Linked], found: NextWords) -> None:
-        self.live = live
-        self.graph = live.graph
-        self.words = words
-        self.linked = linked
-        self.found = found
 
 
 class Service:
@@ -60,7 +48,7 @@ class Service:
         self.work = Work(config.limits)
         self.page = page.load()
         self.lookup = Lookup(live.graph)
-        self._asked: OrderedDict[tuple[object, str], Asked] = OrderedDict()
+        self._completions: OrderedDict[tuple[FactAwareLM, str], Completion] = OrderedDict()
         self._annotators: OrderedDict[int, tuple[FactAwareLM, Annotator]] = OrderedDict()
         live.linker  # noqa: B018 (made now, not by the first who asks)
         self._health = self._examined()
@@ -112,24 +100,23 @@ class Service:
             raise Problem(422, f"a text of {len(words):,} words; give at most {shapes.MAX_WORDS:,}", "too_long")
         return words
 
-    def ask(self, live: FactAwareLM, prompt: shapes.Prompt) -> Asked:
-        """Read a prompt, and enumerate what follows."""
+    def ask(self, live: FactAwareLM, prompt: shapes.Prompt) -> Completion:
+        """The completion of a prompt, without its list of words: `with_top` makes that."""
         key = (live, prompt.model_dump_json(include={"text", "entities", "links"}))
-        if (known := self._asked.get(key)) is not None:
-            return known
+        if (cached := self._completions.get(key)) is not None:
+            return cached
         words = self.words(live, prompt.text)
-        reading, linked = live.read(words, self.spans(live, words, prompt.entities), links=prompt.links)
-        asked = Asked(live, words, linked, next_words(reading))
-        self._asked[key] = asked
-        if len(self._asked) > REMEMBERED:
-            self._asked.popitem(last=False)
-        return asked
+        completion = live.complete(words, self.spans(live, words, prompt.entities), links=prompt.links, top=0)
+        self._completions[key] = completion
+        if len(self._completions) > CACHED:
+            self._completions.popitem(last=False)
+        return completion
 
     def annotator(self, live: FactAwareLM) -> Annotator:
         """An annotator with this model's graph."""
         if id(live) not in self._annotators:
             self._annotators[id(live)] = (live, Annotator(live.graph))
-            if len(self._annotators) > REMEMBERED:
+            if len(self._annotators) > CACHED:
                 self._annotators.popitem(last=False)
         return self._annotators[id(live)][1]
 

@@ -112,29 +112,28 @@ class Entity(_Told):
     literal: bool
 
 
-class Candidate(_Told):
+class MentionTold(_Told):
+    """Words [start, end) of the prompt refer to this entity with probability p; an ambiguous name has several entries."""
+
+    start: int
+    end: int
+    text: str
     id: str
     label: str
     p: P
 
 
-class MentionTold(_Told):
-    """Words [start, end) are a name; who may be meant, the most probable first."""
-
-    start: int
-    end: int
-    text: str
-    candidates: list[Candidate]
-
-
 class ReasonTold(_Told):
-    """A way to come to a word, and how much of its probability comes by it."""
+    """One way to a word and its share of the word's probability: ids, with labels for people."""
 
     p: P
     type: Literal["none", "new", "related", "continue"]
-    parent: Entity | None
-    relation: Relation | None
-    entity: Entity | None
+    parent: str | None
+    parent_label: str | None
+    relation: str | None
+    relation_label: str | None
+    entity: str | None
+    entity_label: str | None
     copied: bool
     text: str
 
@@ -150,36 +149,28 @@ class NextWord(_Told):
     word: str
     p: P
     reasons: list[ReasonTold]
-    further: Further
+    further_reasons: Further
 
 
 class Rest(_Told):
-    """Probability of what was not enumerated: further new entities, further facts."""
+    """Probability that was not enumerated: of less probable new entities and related facts."""
 
     new: P
     related: P
 
 
 class Completed(_Told):
-    """`words` are the prompt as it was cut, `next` what may follow it."""
+    """The prompt as words, and the most probable next words."""
 
-    words: list[str]
-    mentions: list[MentionTold]
-    next: list[NextWord]
+    prompt: list[str]
+    words: list[NextWord]
     rest: Rest
+    mentions: list[MentionTold]
 
 
 class LinkedTold(_Told):
-    words: list[str]
+    prompt: list[str]
     mentions: list[MentionTold]
-
-
-class Spoken(_Told):
-    """A generated word with the way it came by."""
-
-    word: str
-    p: P
-    reason: ReasonTold
 
 
 class Node(_Told):

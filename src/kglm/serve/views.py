@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kglm.answer.completion import Reason
-from kglm.answer.next_word import Derivation, NextWords
+from kglm.answer.next_word import NextWords
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import REVERSE
 from kglm.kg.literals.literal import is_literal, render_literal
@@ -44,42 +43,6 @@ def relation(graph: KnowledgeGraph, index: int) -> shapes.Relation:
 def relation_of(graph: KnowledgeGraph, id: str) -> shapes.Relation:
     index = graph.find_relation(id)
     return shapes.Relation(id=id, label=id) if index is None else relation(graph, index)
-
-
-def mentions(graph: KnowledgeGraph, words: Sequence[str], linked: Sequence[Linked]) -> list[shapes.MentionTold]:
-    return [
-        shapes.MentionTold(
-            start=start,
-            end=end,
-            text=" ".join(words[start:end]),
-            candidates=[shapes.Candidate(id=graph.id(node), label=graph.label(node), p=p) for node, p in candidates],
-        )
-        for start, end, candidates in linked
-    ]
-
-
-def reason(graph: KnowledgeGraph, found: Derivation) -> shapes.ReasonTold:
-    return shapes.ReasonTold(
-        p=found.p,
-        type=found.type.name.lower(),  # type: ignore[arg-type]
-        parent=entity(graph, found.parent) if found.parent >= 0 else None,
-        relation=relation(graph, found.relation) if found.relation >= 0 else None,
-        entity=entity(graph, found.entity) if found.entity >= 0 else None,
-        copied=found.copied,
-        text=str(Reason.of(graph, found)),
-    )
-
-
-def next_word(graph: KnowledgeGraph, found: NextWords, word: str, p: float, most: int) -> shapes.NextWord:
-    """A word with so many of its reasons; what is left of its probability is told."""
-    reasons = found.derivations(word)
-    further = reasons[most:]
-    return shapes.NextWord(
-        word=word,
-        p=p,
-        reasons=[reason(graph, each) for each in reasons[:most]],
-        further=shapes.Further(count=len(further), p=sum(each.p for each in further)),
-    )
 
 
 def local_graph(graph: KnowledgeGraph, linked: Sequence[Linked], found: NextWords) -> shapes.LocalGraph:
