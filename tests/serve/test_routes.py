@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from kglm.answer.model import FactAwareLM
-from kglm.serve import shapes
+from kglm.serve import bodies
 from kglm.text.document import parse_document
 from support.serving import PROMPT, SCRIPT, Client
 
@@ -46,7 +46,9 @@ class TestComplete:
     def test_reasons_add_up(self, client: Client) -> None:
         for word in client.post("/api/complete", {"text": PROMPT, "top": 50, "reasons": 2}).json["words"]:
             assert len(word["reasons"]) <= 2
-            assert sum(r["p"] for r in word["reasons"]) + word["further_reasons"]["p"] == pytest.approx(word["p"], rel=1e-6)
+            assert sum(r["p"] for r in word["reasons"]) + word["further_reasons"]["p"] == pytest.approx(
+                word["p"], rel=1e-6
+            )
 
     def test_a_fact_is_told_with_names(self, client: Client) -> None:
         words = client.post("/api/complete", {"text": PROMPT, "top": 50, "reasons": 20}).json["words"]
@@ -74,8 +76,8 @@ class TestComplete:
         "change",
         [
             {"text": None}, {"text": 5}, {"top": 0}, {"top": 51}, {"top": 2.5}, {"top": "5"}, {"reasons": 21},
-            {"links": "sampled"}, {"links": None}, {"unknown": 1}, {"text": "x" * (shapes.MAX_TEXT + 1)},
-            {"text": "a " * (shapes.MAX_WORDS + 1)}, {"entities": [{"start": 0, "end": 9, "id": "Q76"}]},
+            {"links": "sampled"}, {"links": None}, {"unknown": 1}, {"text": "x" * (bodies.MAX_TEXT + 1)},
+            {"text": "a " * (bodies.MAX_WORDS + 1)}, {"entities": [{"start": 0, "end": 9, "id": "Q76"}]},
             {"entities": [{"start": 2, "end": 1, "id": "Q76"}]}, {"entities": [{"start": 0, "end": 1, "id": "Q404"}]},
             {"entities": [{"start": 0, "end": 2, "id": "Q76"}, {"start": 1, "end": 3, "id": "Q76"}]},
         ],

@@ -19,7 +19,7 @@ from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.literals.dates import Date
 from kglm.runs.settings import load_config
 from kglm.serve.explore import Library
-from kglm.serve.listening import listen
+from kglm.serve.listen import listen
 from kglm.serve.server import make_server
 from kglm.serve.service import Service
 from kglm.serve.settings import Limits, ServeConfig

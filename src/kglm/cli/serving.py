@@ -71,7 +71,7 @@ def serve(
     if persist and kg is None and home.resolve() == bundled.RUN.resolve():
         raise ConfigError("the graph that comes with kglm is not written to", remedy="name a run, or a graph with --kg")
     _check_paths(home, kg, documents or [])
-    from kglm.serve.listening import address, listen
+    from kglm.serve.listen import address, listen
 
     listening = listen(config)
     with contextlib.closing(listening):

@@ -15,7 +15,7 @@ from kglm.annotate.annotator import Annotator
 from kglm.answer.completion import Completion
 from kglm.answer.model import FactAwareLM
 from kglm.answer.reading import Span
-from kglm.serve import page, shapes
+from kglm.serve import bodies, page
 from kglm.serve.explore import Library
 from kglm.serve.lookup import Lookup
 from kglm.serve.metrics import Metrics
@@ -91,16 +91,16 @@ class Service:
         if not self.config.allow_edit:
             raise Problem(403, "edits are off; the server must be started with --allow-edit", "edits_off")
 
-    def spans(self, live: FactAwareLM, words: list[str], given: list[shapes.SpanGiven]) -> list[Span]:
+    def spans(self, live: FactAwareLM, words: list[str], given: list[bodies.EntitySpan]) -> list[Span]:
         return [Span(each.start, each.end, live.graph.number(each.id)) for each in given if fits(each, words)]
 
     def words(self, live: FactAwareLM, text: str) -> list[str]:
         words = live.words(text)
-        if len(words) > shapes.MAX_WORDS:
-            raise Problem(422, f"a text of {len(words):,} words; give at most {shapes.MAX_WORDS:,}", "too_long")
+        if len(words) > bodies.MAX_WORDS:
+            raise Problem(422, f"a text of {len(words):,} words; give at most {bodies.MAX_WORDS:,}", "too_long")
         return words
 
-    def ask(self, live: FactAwareLM, prompt: shapes.Prompt) -> Completion:
+    def ask(self, live: FactAwareLM, prompt: bodies.PromptRequest) -> Completion:
         """The completion of a prompt, without its list of words: `with_top` makes that."""
         key = (live, prompt.model_dump_json(include={"text", "entities", "links"}))
         if (cached := self._completions.get(key)) is not None:
@@ -122,16 +122,16 @@ class Service:
 
     # What is told of the server itself
 
-    def _examined(self) -> shapes.Health:
+    def _examined(self) -> bodies.HealthResponse:
         self._examined_at = self.sessions.served()
         counts = self._examined_at.graph.store.counts()
-        fixed = {"text": shapes.MAX_TEXT, "words": shapes.MAX_WORDS, "article": shapes.MAX_ARTICLE}
-        return shapes.Health(
+        fixed = {"text": bodies.MAX_TEXT, "words": bodies.MAX_WORDS, "article": bodies.MAX_ARTICLE}
+        return bodies.HealthResponse(
             status="ok",
             version=__version__,
             model=self.live.run.settings.model,
             run=name_of(self.live.run.home),
-            graph=shapes.GraphCounts(entities=counts["entities"], facts=counts["facts"], relations=counts["relations"]),
+            graph=bodies.GraphCounts(entities=counts["entities"], facts=counts["facts"], relations=counts["relations"]),
             vocabulary=len(self.live.run.vocabulary),
             allow_edit=self.config.allow_edit,
             persist=self.config.persist,
@@ -146,7 +146,7 @@ class Service:
         titles = [document.title for document in self.library.documents[:5] if document.title]
         return (found + [f"{title} is" for title in titles])[:5]
 
-    def health(self) -> shapes.Health:
+    def health(self) -> bodies.HealthResponse:
         return self._health
 
     def metrics_text(self) -> str:
@@ -162,7 +162,7 @@ class Service:
         )
 
 
-def fits(span: shapes.SpanGiven, words: list[str]) -> bool:
+def fits(span: bodies.EntitySpan, words: list[str]) -> bool:
     if not span.start < span.end <= len(words):
         raise Problem(
             422, f"an entity at words {span.start} to {span.end} of {len(words)}; give start < end, inside the text"

@@ -1,4 +1,4 @@
-"""The typed bodies of requests and answers: what `/openapi.json` says is what is checked and sent."""
+"""The typed bodies of requests and responses; `/openapi.json` is generated from them."""
 
 from __future__ import annotations
 
@@ -7,58 +7,59 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 MAX_TEXT, MAX_WORDS = 20_000, 1_000
-"""Of a prompt: characters, and words after it is cut."""
+"""Characters and words of a prompt."""
 MAX_ARTICLE = 20_000
 """Characters of a text to annotate."""
 MAX_SPANS = 200
+"""Entities given with a prompt."""
 
 Text = Annotated[str, StringConstraints(max_length=MAX_TEXT)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=300)]
 P = Annotated[float, Field(description="A probability.")]
 
 
-class _Asked(BaseModel):
+class _Request(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
-class _Told(BaseModel):
+class _Response(BaseModel):
     model_config = ConfigDict(allow_inf_nan=False)
 
 
-# What is asked
+# Requests
 
 
-class SpanGiven(_Asked):
-    """Words [start, end) of the prompt name this entity."""
+class EntitySpan(_Request):
+    """Words [start, end) of the prompt refer to this entity."""
 
     start: Annotated[int, Field(ge=0, le=MAX_WORDS)]
     end: Annotated[int, Field(ge=0, le=MAX_WORDS)]
     id: Name
 
 
-class LinkAsked(_Asked):
-    """A text, and who is known to be named in it."""
+class LinkRequest(_Request):
+    """A text and the mentions in it whose entities are given."""
 
     text: Text
-    entities: Annotated[list[SpanGiven], Field(max_length=MAX_SPANS)] = []
+    entities: Annotated[list[EntitySpan], Field(max_length=MAX_SPANS)] = []
 
 
-class Prompt(LinkAsked):
-    """A text to go on with. `links`: names of which nothing is said are linked in every likely way, in the most likely
-    one, or are plain words."""
+class PromptRequest(LinkRequest):
+    """A text to continue. `links` says how the other names are read: averaged over their likely links, with the best
+    links, or as plain words."""
 
     links: Literal["average", "best", "none"] = "average"
 
 
-class CompleteAsked(Prompt):
-    """How many words, and how many reasons for each."""
+class CompleteRequest(PromptRequest):
+    """A prompt, the number of next words, and the number of reasons for each."""
 
     top: Annotated[int, Field(ge=1, le=50)] = 10
     reasons: Annotated[int, Field(ge=0, le=20)] = 5
 
 
-class GenerateAsked(Prompt):
-    """How to go on. With a `beam` nothing is drawn; 1 is greedy."""
+class GenerateRequest(PromptRequest):
+    """A prompt and how to continue it. `beam` 0 samples words, 1 is greedy search, more is beam search."""
 
     words: Annotated[int, Field(ge=1, le=200)] = 40
     temperature: Annotated[float, Field(ge=0, le=2)] = 0.7
@@ -67,15 +68,15 @@ class GenerateAsked(Prompt):
     beam: Annotated[int, Field(ge=0, le=8)] = 0
 
 
-class AnnotateAsked(_Asked):
-    """A text to be linked whole, and the title of whom it is about."""
+class AnnotateRequest(_Request):
+    """A text to annotate; the title names its main entity."""
 
     text: Annotated[str, StringConstraints(max_length=MAX_ARTICLE)]
     title: Annotated[str, StringConstraints(max_length=300)] = ""
 
 
-class EditAsked(_Asked):
-    """A fact by ids or by names, to be added, removed, or made the only one of its head and relation."""
+class EditRequest(_Request):
+    """A fact, by ids or names, to add, to remove, or to set as the only one of its head and relation."""
 
     action: Literal["set", "add", "remove"]
     head: Name
@@ -83,37 +84,37 @@ class EditAsked(_Asked):
     tail: Name
 
 
-# What is told
+# Responses
 
 
-class ErrorTold(_Told):
-    """A short code for programs, one line for people."""
+class ErrorDetail(_Response):
+    """A code for programs and a message for people."""
 
     code: str
     message: str
 
 
-class Refusal(_Told):
-    """Why a request is not answered."""
+class ErrorResponse(_Response):
+    """The reason why a request was refused."""
 
-    error: ErrorTold
+    error: ErrorDetail
 
 
-class Relation(_Told):
+class Relation(_Response):
     id: str
     label: str
 
 
-class Entity(_Told):
-    """`literal`: a date or quantity."""
+class Entity(_Response):
+    """`literal`: true for a date or a quantity."""
 
     id: str
     label: str
     literal: bool
 
 
-class MentionTold(_Told):
-    """Words [start, end) of the prompt refer to this entity with probability p; an ambiguous name has several entries."""
+class Mention(_Response):
+    """Words [start, end) of the prompt refer to this entity with probability p; an ambiguous name has many entries."""
 
     start: int
     end: int
@@ -123,7 +124,7 @@ class MentionTold(_Told):
     p: P
 
 
-class ReasonTold(_Told):
+class Reason(_Response):
     """One way to a word and its share of the word's probability: ids, with labels for people."""
 
     p: P
@@ -138,43 +139,43 @@ class ReasonTold(_Told):
     text: str
 
 
-class Further(_Told):
-    """Reasons that are not listed."""
+class FurtherReasons(_Response):
+    """Number and total probability of the reasons that are not listed."""
 
     count: int
     p: P
 
 
-class NextWord(_Told):
+class Word(_Response):
     word: str
     p: P
-    reasons: list[ReasonTold]
-    further_reasons: Further
+    reasons: list[Reason]
+    further_reasons: FurtherReasons
 
 
-class Rest(_Told):
+class Rest(_Response):
     """Probability that was not enumerated: of less probable new entities and related facts."""
 
     new: P
     related: P
 
 
-class Completed(_Told):
+class CompleteResponse(_Response):
     """The prompt as words, and the most probable next words."""
 
     prompt: list[str]
-    words: list[NextWord]
+    words: list[Word]
     rest: Rest
-    mentions: list[MentionTold]
+    mentions: list[Mention]
 
 
-class LinkedTold(_Told):
+class LinkResponse(_Response):
     prompt: list[str]
-    mentions: list[MentionTold]
+    mentions: list[Mention]
 
 
-class Node(_Told):
-    """`p` of who is mentioned: that it is the one; of a candidate: that the next word is of it."""
+class Node(_Response):
+    """`p` of a mentioned entity: that the mention refers to it; of a candidate: that the next word comes from it."""
 
     id: str
     label: str
@@ -183,8 +184,8 @@ class Node(_Told):
     p: P
 
 
-class Edge(_Told):
-    """A fact that the next word may come by, with that probability."""
+class Edge(_Response):
+    """A fact, with the probability that the next word comes from it."""
 
     parent: str
     relation: Relation
@@ -192,18 +193,20 @@ class Edge(_Told):
     p: P
 
 
-class LocalGraph(_Told):
+class GraphResponse(_Response):
+    """`left_out`: the number of less probable facts that are not listed."""
+
     nodes: list[Node]
     edges: list[Edge]
     left_out: int
 
 
-class Explanation(_Told):
+class Explanation(_Response):
     parent: Entity
     relation: Relation
 
 
-class DocumentMention(_Told):
+class DocumentMention(_Response):
     """`start` and `end` count the words of all sentences."""
 
     start: int
@@ -213,7 +216,7 @@ class DocumentMention(_Told):
     reasons: list[Explanation]
 
 
-class DocumentTold(_Told):
+class DocumentResponse(_Response):
     number: int | None
     title: str
     sentences: list[list[str]]
@@ -222,34 +225,33 @@ class DocumentTold(_Told):
     next: int | None
 
 
-class Annotated_(_Told):
+class AnnotateResponse(_Response):
     """`record` has the Linked WikiText-2 form."""
 
-    model_config = ConfigDict(title="Annotated")
-    document: DocumentTold
+    document: DocumentResponse
     record: dict[str, Any]
 
 
-class EntityFound(_Told):
+class EntitySummary(_Response):
     id: str
     label: str
     aliases: list[str]
     facts: int
 
 
-class EntitiesFound(_Told):
-    entities: list[EntityFound]
+class EntitiesResponse(_Response):
+    entities: list[EntitySummary]
 
 
-class Fact(_Told):
-    """`reverse`: the fact runs from `tail` to the entity that was asked for."""
+class Fact(_Response):
+    """`reverse`: true if the fact points from `tail` to the requested entity."""
 
     relation: Relation
     tail: Entity
     reverse: bool
 
 
-class EntityTold(_Told):
+class EntityResponse(_Response):
     id: str
     label: str
     aliases: list[str]
@@ -258,16 +260,16 @@ class EntityTold(_Told):
     total: int
 
 
-class RelationsFound(_Told):
+class RelationsResponse(_Response):
     relations: list[Relation]
 
 
-class SessionTold(_Told):
+class SessionResponse(_Response):
     session: str
 
 
-class Edit(_Told):
-    """`removed`: the tails that had to go."""
+class Edit(_Response):
+    """`removed`: the tails that the edit removed."""
 
     number: int
     action: Literal["set", "add", "remove"]
@@ -278,30 +280,30 @@ class Edit(_Told):
     removed: list[Entity]
 
 
-class Edits(_Told):
+class EditsResponse(_Response):
     edits: list[Edit]
     allow_edit: bool
     persist: bool
 
 
-class Edited(_Told):
+class EditResponse(_Response):
     edit: Edit
     edits: list[Edit]
 
 
-class Undone(_Told):
+class UndoResponse(_Response):
     undone: Edit
     edits: list[Edit]
 
 
-class Persisted(_Told):
-    """How many edits are in the graph file now, as one step of its journal."""
+class PersistResponse(_Response):
+    """`persisted`: the number of edits written to the graph file, as one step of its journal."""
 
     persisted: int
     edits: list[Edit]
 
 
-class DocumentFound(_Told):
+class DocumentSummary(_Response):
     number: int
     title: str
     words: int
@@ -309,18 +311,18 @@ class DocumentFound(_Told):
     excerpt: str
 
 
-class DocumentsFound(_Told):
+class DocumentsResponse(_Response):
     total: int
-    documents: list[DocumentFound]
+    documents: list[DocumentSummary]
 
 
-class GraphCounts(_Told):
+class GraphCounts(_Response):
     entities: int
     facts: int
     relations: int
 
 
-class Health(_Told):
+class HealthResponse(_Response):
     status: Literal["ok"]
     version: str
     model: str
