@@ -86,7 +86,7 @@ def measure(port: int, clients: int, prompts: Iterator[str]) -> dict[str, Any]:
                 answer = connection.getresponse()
                 whole = answer.read()
                 statuses[str(answer.status)] += 1
-                if answer.status == 200 and json.loads(whole)["next"]:
+                if answer.status == 200 and json.loads(whole)["words"]:
                     taken.append(time.perf_counter() - start)
             except (OSError, http.client.HTTPException) as error:
                 statuses[type(error).__name__] += 1

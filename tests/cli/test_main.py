@@ -130,7 +130,7 @@ class TestRefusals:
         assert "is a directory" in refused("kg", "show", tmp_path, "Q1")
         assert "is not a knowledge graph file" in refused("kg", "show", tmp_path / "facts.tsv", "Q1")
         assert "no entity called 'Nobody'" in refused("kg", "show", kg, "Nobody")
-        assert f"look for it with: kglm kg find {kg} TEXT" in refused("kg", "show", kg, "Nobody")
+        assert f"search with: kglm kg find {kg} TEXT" in refused("kg", "show", kg, "Nobody")
         assert f"kglm kg show {kg} Q76" in refused("kg", "edit", kg, "--remove", "Q76 P26 Q5")
         assert "exists already" in refused("kg", "import", tmp_path / "facts.tsv", "--to", kg)
         assert "no such file" in refused("kg", "import", tmp_path / "none.tsv", "--to", tmp_path / "y.kg")

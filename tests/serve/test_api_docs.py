@@ -14,7 +14,7 @@ from conftest import ROOT
 from kglm import bundled
 from kglm.answer.model import FactAwareLM
 from kglm.cli.serving import serve
-from kglm.serve.explore import Library, Wanted
+from kglm.serve.explore import DocumentFilter, Library
 from kglm.serve.settings import Limits
 from kglm.text.document import read_documents
 from support.serving import Client, serving
@@ -79,7 +79,7 @@ def test_the_documents_that_are_looked_for_are_there() -> None:
     assert questions
     for question in questions:
         asked = dict(parse_qsl(question))
-        wanted = Wanted(asked["q"], asked["source"], asked["relation"], asked["entity"])
+        wanted = DocumentFilter(asked["q"], asked["source"], asked["relation"], asked["entity"])
         assert len(library.find(wanted)) > 0, question
 
 

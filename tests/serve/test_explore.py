@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kglm.kg.graph import KnowledgeGraph
-from kglm.serve.explore import Library, Wanted, words_of
+from kglm.serve.explore import DocumentFilter, Library, words_of
 from kglm.serve.lookup import Lookup
 from kglm.text.document import END, START, Document, Mention
 from support.worlds import make_store
@@ -40,12 +40,12 @@ def documents(draw: st.DrawFn) -> list[Document]:
 def test_all_that_fit_and_no_other(
     corpus: list[Document], text: str, source: str | None, relation: str | None, entity: str | None
 ) -> None:
-    library, wanted = Library(corpus), Wanted(text, source, relation, entity)
+    library, wanted = Library(corpus), DocumentFilter(text, source, relation, entity)
     expected = []
     for number, document in enumerate(corpus, 1):
         words = [token.casefold() for token in document.tokens] + words_of(document.title)
         fits = all(any(word.startswith(sought) for word in words) for sought in words_of(text))
-        if wanted.of_mention:
+        if wanted.mention_conditions:
             fits &= any(
                 source in (None, m.source) and entity in (None, m.id) and (relation is None or relation in m.relations)
                 for m in document.mentions
@@ -62,9 +62,9 @@ def test_all_that_fit_and_no_other(
 def test_an_excerpt_shows_what_was_looked_for() -> None:
     tokens = [START, *(f"w{number}" for number in range(200)), "Honolulu", *(f"v{n}" for n in range(50)), END]
     library = Library([Document("Far", tokens)])
-    shown = library.excerpt(1, Wanted("honol"))
+    shown = library.excerpt(1, DocumentFilter("honol"))
     assert "Honolulu" in shown and shown.startswith("… ") and shown.endswith(" …") and len(shown.split()) < 40
-    assert library.excerpt(1, Wanted()).startswith("w0 w1")
+    assert library.excerpt(1, DocumentFilter()).startswith("w0 w1")
 
 
 def test_entities_by_any_of_their_words(tmp_path: Path) -> None:

@@ -211,7 +211,7 @@ class TestBodies:
             assert answer.status == 422
 
     def test_nul_and_controls_are_no_words(self, client: Client) -> None:
-        assert client.post("/api/link", {"text": "Barack\x00Obama\x1b[31m"}).json["words"][:2] == ["Barack", "Obama"]
+        assert client.post("/api/link", {"text": "Barack\x00Obama\x1b[31m"}).json["prompt"][:2] == ["Barack", "Obama"]
 
 
 class TestWaysOut:

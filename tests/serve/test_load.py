@@ -83,7 +83,7 @@ def test_two_hundred_at_once_and_none_is_lost(live: FactAwareLM) -> None:
                     answer, _ = until_closed(connection)
                 head, _, data = answer.partition(b"\r\n\r\n")
                 assert b" 200 " in head.splitlines()[0]
-                assert json.loads(data)["words"] == prompt.split(), "each has its own answer"
+                assert json.loads(data)["prompt"] == prompt.split(), "each has its own answer"
         assert client.service.work.refused == client.service.work.given_up == 0
 
 

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from kglm.answer.model import FactAwareLM
-from kglm.serve import shapes
+from kglm.serve import bodies
 from kglm.text.document import parse_document
 from support.serving import PROMPT, SCRIPT, Client
 
@@ -24,38 +24,50 @@ class TestComplete:
     def test_the_words_are_the_models(self, client: Client, live: FactAwareLM) -> None:
         found = client.post("/api/complete", {"text": PROMPT, "top": 5, "reasons": 3}).json
         expected = live.complete(PROMPT, top=5)
-        assert found["words"] == PROMPT.split()
-        assert {each["word"]: each["p"] for each in found["next"]} == pytest.approx(
+        assert found["prompt"] == PROMPT.split()
+        assert {each["word"]: each["p"] for each in found["words"]} == pytest.approx(
             {each.word: each.p for each in expected.words}
         )
         assert found["rest"] == pytest.approx(expected.rest)
         assert found["mentions"] == [
-            {"start": 0, "end": 2, "text": "Barack Obama",
-             "candidates": [{"id": "Q76", "label": "Barack Obama", "p": 1.0}]}
-        ]  # fmt: skip
+            {"start": 0, "end": 2, "text": "Barack Obama", "id": "Q76", "label": "Barack Obama", "p": 1.0}
+        ]
+
+    @pytest.mark.parametrize("text", [PROMPT, "Obama met", ""])
+    def test_the_json_form_is_that_of_a_completion(self, client: Client, live: FactAwareLM, text: str) -> None:
+        expected = live.complete(text, top=7).to_json(reasons=2)
+        answer = client.post("/api/complete", {"text": text, "top": 7, "reasons": 2}).json
+        assert answer == expected, "the same keys and, from the same model, the same numbers"
+        assert list(answer) == list(expected) and list(answer["words"][0]) == list(expected["words"][0])
+        assert list(answer["words"][0]["reasons"][0]) == list(expected["words"][0]["reasons"][0])
+        linked = client.post("/api/link", {"text": text}).json
+        assert linked == {"prompt": expected["prompt"], "mentions": expected["mentions"]}
 
     def test_reasons_add_up(self, client: Client) -> None:
-        for word in client.post("/api/complete", {"text": PROMPT, "top": 50, "reasons": 2}).json["next"]:
+        for word in client.post("/api/complete", {"text": PROMPT, "top": 50, "reasons": 2}).json["words"]:
             assert len(word["reasons"]) <= 2
-            assert sum(r["p"] for r in word["reasons"]) + word["further"]["p"] == pytest.approx(word["p"], rel=1e-6)
+            assert sum(r["p"] for r in word["reasons"]) + word["further_reasons"]["p"] == pytest.approx(
+                word["p"], rel=1e-6
+            )
 
     def test_a_fact_is_told_with_names(self, client: Client) -> None:
-        words = client.post("/api/complete", {"text": PROMPT, "top": 50, "reasons": 20}).json["next"]
+        words = client.post("/api/complete", {"text": PROMPT, "top": 50, "reasons": 20}).json["words"]
         [reason] = [
             reason
             for word in words
             for reason in word["reasons"]
-            if word["word"] == "1961" and reason["relation"] and reason["relation"]["id"] == "P569" and reason["copied"]
+            if word["word"] == "1961" and reason["relation"] == "P569" and reason["copied"]
         ]
         assert reason["type"] == "related"
-        assert reason["parent"] == {"id": "Q76", "label": "Barack Obama", "literal": False}
-        assert reason["entity"] == {"id": BORN, "label": "August 4, 1961", "literal": True}
+        assert (reason["parent"], reason["parent_label"]) == ("Q76", "Barack Obama")
+        assert (reason["relation"], reason["relation_label"]) == ("P569", "date of birth")
+        assert (reason["entity"], reason["entity_label"]) == (BORN, "August 4, 1961")
         assert reason["text"] == "related Barack Obama —date of birth→ August 4, 1961, copied"
 
     def test_who_is_meant_may_be_said(self, client: Client) -> None:
         body = {"text": "He was born on", "entities": [{"start": 0, "end": 1, "id": "Q76"}], "links": "none", "top": 50}
         said, unsaid = (
-            {word["word"]: word["p"] for word in client.post("/api/complete", body | change).json["next"]}["1961"]
+            {word["word"]: word["p"] for word in client.post("/api/complete", body | change).json["words"]}["1961"]
             for change in ({}, {"entities": []})
         )
         assert said > 2 * unsaid
@@ -64,8 +76,8 @@ class TestComplete:
         "change",
         [
             {"text": None}, {"text": 5}, {"top": 0}, {"top": 51}, {"top": 2.5}, {"top": "5"}, {"reasons": 21},
-            {"links": "sampled"}, {"links": None}, {"unknown": 1}, {"text": "x" * (shapes.MAX_TEXT + 1)},
-            {"text": "a " * (shapes.MAX_WORDS + 1)}, {"entities": [{"start": 0, "end": 9, "id": "Q76"}]},
+            {"links": "sampled"}, {"links": None}, {"unknown": 1}, {"text": "x" * (bodies.MAX_TEXT + 1)},
+            {"text": "a " * (bodies.MAX_WORDS + 1)}, {"entities": [{"start": 0, "end": 9, "id": "Q76"}]},
             {"entities": [{"start": 2, "end": 1, "id": "Q76"}]}, {"entities": [{"start": 0, "end": 1, "id": "Q404"}]},
             {"entities": [{"start": 0, "end": 2, "id": "Q76"}, {"start": 1, "end": 3, "id": "Q76"}]},
         ],
@@ -79,19 +91,21 @@ class TestComplete:
     @pytest.mark.parametrize("text", ["", " ", "\x00", "🙂", "@@END@@", "Zork", "\u202eabc", "a " * 300])
     def test_odd_prompts(self, client: Client, text: str) -> None:
         found = client.post("/api/complete", {"text": text, "top": 50}).json
-        assert 0 < sum(word["p"] for word in found["next"]) <= 1.0001
+        assert 0 < sum(word["p"] for word in found["words"]) <= 1.0001
 
 
 class TestGenerate:
-    def test_word_by_word(self, client: Client) -> None:
+    def test_word_by_word(self, client: Client, live: FactAwareLM) -> None:
         answer = client.post("/api/generate", {"text": PROMPT, "words": 5, "seed": 3})
         assert answer.headers["content-type"] == "application/x-ndjson"
         first, *words, last = lines(answer.body)
         assert first["prompt"] == PROMPT.split()
-        assert [(each["text"], each["candidates"][0]["id"]) for each in first["mentions"]] == [("Barack Obama", "Q76")]
+        assert [(each["text"], each["id"]) for each in first["mentions"]] == [("Barack Obama", "Q76")]
         assert len([word for word in words if word["word"] != "@@END@@"]) == 5
         assert last["done"] and last["text"].startswith(PROMPT)
         assert all(set(word) == {"word", "p", "reason"} for word in words)
+        [reason, *_] = live.complete(PROMPT).words[0].reasons
+        assert all(list(word["reason"]) == list(reason.to_json()) for word in words)
 
     def test_a_seed_decides(self, client: Client) -> None:
         one, same, other = (
@@ -120,10 +134,10 @@ class TestGenerate:
 class TestTexts:
     def test_link(self, client: Client) -> None:
         found = client.post("/api/link", {"text": "Obama met Michelle Obama in Chicago"}).json
-        assert [(m["start"], m["end"], m["candidates"][0]["id"]) for m in found["mentions"]] == [
+        assert [(m["start"], m["end"], m["id"]) for m in found["mentions"]] == [
             (0, 1, "Q76"), (2, 4, "Q13133"), (5, 6, "Q1297")
         ]  # fmt: skip
-        assert found["words"][5] == "Chicago"
+        assert found["prompt"][5] == "Chicago"
 
     def test_annotate(self, client: Client) -> None:
         text = "Barack Obama was born in Honolulu. He married Michelle Obama."
@@ -291,4 +305,4 @@ def test_script_in_a_label_stays_json(client: Client) -> None:
     assert "script-src 'self'" in answer.headers["content-security-policy"]
     assert "unsafe" not in answer.headers["content-security-policy"]
     found = client.post("/api/complete", {"text": SCRIPT})
-    assert "".join(found.json["words"]) == SCRIPT and found.headers["content-type"] == "application/json"
+    assert "".join(found.json["prompt"]) == SCRIPT and found.headers["content-type"] == "application/json"

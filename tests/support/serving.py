@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kglm.serve.listen import listen
-
 from kglm.answer.model import FactAwareLM
 from kglm.kg.embedding.transe import TransEConfig, embed_graph
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.literals.dates import Date
 from kglm.runs.settings import load_config
 from kglm.serve.explore import Library
+from kglm.serve.listen import listen
 from kglm.serve.server import make_server
 from kglm.serve.service import Service
 from kglm.serve.settings import Limits, ServeConfig
@@ -124,7 +123,7 @@ class Client:
         """The most probable next words."""
         answer = self.post("/api/complete", {"text": prompt, "top": top})
         assert answer.status == 200, answer.body
-        return {word["word"]: word["p"] for word in answer.json["next"]}
+        return {word["word"]: word["p"] for word in answer.json["words"]}
 
     def socket(self) -> socket.socket:
         """A bare connection."""

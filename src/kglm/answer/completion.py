@@ -93,13 +93,11 @@ class GeneratedWord:
     word: str
     p: float
     reason: Reason
-    derivation: Derivation = field(repr=False, compare=False)
-    """The reason by node numbers."""
 
     @classmethod
     def of(cls, graph: KnowledgeGraph, word: str, p: float, derivation: Derivation) -> GeneratedWord:
         """The word with ids and labels instead of node numbers."""
-        return cls(word, p, Reason.of(graph, derivation), derivation)
+        return cls(word, p, Reason.of(graph, derivation))
 
     def __str__(self) -> str:
         return f"{self.word}  {self.p:.1%}  {self.reason}"

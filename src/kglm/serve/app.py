@@ -15,14 +15,14 @@ from starlette.exceptions import HTTPException
 
 from kglm import __version__
 from kglm.errors import KglmError
-from kglm.serve import answering, editing, looking, shapes
-from kglm.serve.answering import service_of
+from kglm.serve import bodies
 from kglm.serve.guard import Guard
 from kglm.serve.problems import Problem, from_error
+from kglm.serve.routes import answer, edit, read, service_of
 from kglm.serve.service import Service
 
 REFUSALS: dict[int | str, dict[str, Any]] = {
-    status: {"model": shapes.Refusal, "description": text}
+    status: {"model": bodies.ErrorResponse, "description": text}
     for status, text in {
         400: "The request is malformed.",
         401: "The token is missing or wrong.",
@@ -58,7 +58,7 @@ def make_app(service: Service) -> Guard:
         redirect_slashes=False,
     )
     app.state.service = service
-    for router in (answering.router, editing.router, looking.router):
+    for router in (answer.router, edit.router, read.router):
         app.include_router(router)
     app.get("/api/health")(health)
     app.get("/metrics", response_class=PlainTextResponse)(metrics)
@@ -73,7 +73,7 @@ def make_app(service: Service) -> Guard:
     return Guard(app, service.config, service.metrics)
 
 
-async def health(request: Request) -> shapes.Health:
+async def health(request: Request) -> bodies.HealthResponse:
     """What is served, and within which limits."""
     return service_of(request).health()
 

@@ -22,7 +22,7 @@ Numbers = Sequence[int]
 
 
 @dataclass(frozen=True)
-class Wanted:
+class DocumentFilter:
     """Which documents: those that have all of the words, and a mention that fits."""
 
     words: str = ""
@@ -38,7 +38,7 @@ class Wanted:
         )
 
     @property
-    def of_mention(self) -> int:
+    def mention_conditions(self) -> int:
         """How many things are asked of a mention."""
         return sum(each is not None for each in (self.source, self.relation, self.entity))
 
@@ -61,7 +61,7 @@ class Library:
     def __getitem__(self, number: int) -> Document:
         return self.documents[number - 1]
 
-    def find(self, wanted: Wanted) -> Numbers:
+    def find(self, wanted: DocumentFilter) -> Numbers:
         """The numbers of the documents that are wanted, in order."""
         lists: list[Numbers] = [self._starting(word) for word in words_of(wanted.words)]
         for kind in ("source", "relation", "entity"):
@@ -71,7 +71,7 @@ class Library:
         if not lists:
             return range(1, len(self) + 1)
         found = set(lists[0]).intersection(*lists[1:])
-        if wanted.of_mention > 1:
+        if wanted.mention_conditions > 1:
             found = {number for number in found if any(map(wanted.fits, self[number].mentions))}
         return sorted(found)
 
@@ -91,7 +91,7 @@ class Library:
         after = place + (place < len(numbers) and numbers[place] == number)
         return numbers[place - 1] if place else None, numbers[after] if after < len(numbers) else None
 
-    def excerpt(self, number: int, wanted: Wanted) -> str:
+    def excerpt(self, number: int, wanted: DocumentFilter) -> str:
         """Some words of a document: around what was looked for, or the first."""
         tokens = [token for token in self[number].tokens if token not in (START, END)]
         sought = words_of(wanted.words)

@@ -8,6 +8,7 @@ counted as it comes in. Answers say to browsers that nothing but this server's o
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hmac
 import sys
 import time
@@ -28,6 +29,8 @@ App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]", "::1"})
 OPEN = ("/", "/api/health", "/openapi.json")
 """For everybody, as are the parts of the page; all else is guarded."""
+DISCARDED = 8
+"""Times the longest allowed body: how much more is read, and thrown away, before a refusal."""
 METHODS = frozenset({"GET", "POST", "DELETE", "PUT", "PATCH", "HEAD", "OPTIONS"})
 HEADERS = {
     "content-security-policy": (
@@ -69,12 +72,14 @@ class Guard:
                 message["headers"] = _with_headers(message["headers"], scope["path"])
             await send(message)
 
+        unread = _Unread(receive)
         try:
             headers = _headers(scope)
             self._check(scope, headers)
-            await self._app(scope, await self._arrived(headers, receive), send_safely)
+            await self._app(scope, await self._arrived(headers, unread), send_safely)
         except Problem as problem:
             if not status:
+                await unread.discard(DISCARDED * self._config.limits.body_bytes)
                 await _refuse(problem, send_safely)
         except Exception:  # a mistake of ours: the client learns that much, standard error the rest
             traceback.print_exc(file=sys.stderr)
@@ -149,6 +154,27 @@ class Guard:
         return replay
 
 
+class _Unread:
+    """The messages of a request, which remembers whether its body has ended."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._ended = False
+
+    async def __call__(self) -> Message:
+        message = await self._receive()
+        self._ended = message["type"] != "http.request" or not message.get("more_body", False)
+        return message
+
+    async def discard(self, most_bytes: int) -> None:
+        """Read on, up to so many bytes, for a second: a client that still sends when the connection is closed loses the
+        response, too."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(1):
+                while not self._ended and most_bytes > 0:
+                    most_bytes -= len((await self()).get("body", b""))
+
+
 def _headers(scope: MutableMapping[str, Any]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for name, value in scope["headers"]:
@@ -169,7 +195,7 @@ def _with_headers(headers: list[tuple[bytes, bytes]], path: str) -> list[tuple[b
 
 
 async def _refuse(problem: Problem, send: Send) -> None:
-    """Tell, and hang up: what else the client may be sending is not read."""
+    """Send the error and close the connection."""
     body = problem.body
     headers = [
         (b"content-type", b"application/json"),

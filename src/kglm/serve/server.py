@@ -7,7 +7,7 @@ import socket
 import uvicorn
 
 from kglm.serve.app import make_app
-from kglm.serve.patience import protocol
+from kglm.serve.limits import protocol
 from kglm.serve.service import Service
 
 HEAD_BYTES = 16_384

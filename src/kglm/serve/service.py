@@ -12,11 +12,10 @@ from fastapi import Request
 
 from kglm import __version__
 from kglm.annotate.annotator import Annotator
+from kglm.answer.completion import Completion
 from kglm.answer.model import FactAwareLM
-from kglm.answer.next_word import NextWords, next_words
 from kglm.answer.reading import Span
-from kglm.linking.linker import LinkedName
-from kglm.serve import page, shapes
+from kglm.serve import bodies, page
 from kglm.serve.explore import Library
 from kglm.serve.lookup import Lookup
 from kglm.serve.metrics import Metrics
@@ -26,8 +25,8 @@ from kglm.serve.settings import ServeConfig, name_of
 from kglm.serve.work import Pause, Work
 
 T = TypeVar("T")
-REMEMBERED = 3
-"""Distributions: a page asks for the words after a prompt and for its local graph, one after the other."""
+CACHED = 3
+"""Completions, and annotators. A page requests the next words of a prompt and its local graph one after the other."""
 EXAMPLES = (
     ("Barack Obama", "Barack Obama was born on"),
     ("Super Mario Land", "Super Mario Land is a"),
@@ -35,17 +34,6 @@ EXAMPLES = (
     ("France", "The capital of France is"),
     ("Jane Austen", "Jane Austen was born on"),
 )
-
-
-class Asked:
-    """A prompt that is read, and what follows it."""
-
-    def __init__(self, live: FactAwareLM, words: list[str], linked: list[LinkedName], found: NextWords) -> None:
-        self.live = live
-        self.graph = live.graph
-        self.words = words
-        self.linked = linked
-        self.found = found
 
 
 class Service:
@@ -60,7 +48,7 @@ class Service:
         self.work = Work(config.limits)
         self.page = page.load()
         self.lookup = Lookup(live.graph)
-        self._asked: OrderedDict[tuple[object, str], Asked] = OrderedDict()
+        self._completions: OrderedDict[tuple[FactAwareLM, str], Completion] = OrderedDict()
         self._annotators: OrderedDict[int, tuple[FactAwareLM, Annotator]] = OrderedDict()
         live.linker  # noqa: B018 (made now, not by the first who asks)
         self._health = self._examined()
@@ -103,48 +91,47 @@ class Service:
         if not self.config.allow_edit:
             raise Problem(403, "edits are off; the server must be started with --allow-edit", "edits_off")
 
-    def spans(self, live: FactAwareLM, words: list[str], given: list[shapes.SpanGiven]) -> list[Span]:
+    def spans(self, live: FactAwareLM, words: list[str], given: list[bodies.EntitySpan]) -> list[Span]:
         return [Span(each.start, each.end, live.graph.number(each.id)) for each in given if fits(each, words)]
 
     def words(self, live: FactAwareLM, text: str) -> list[str]:
         words = live.words(text)
-        if len(words) > shapes.MAX_WORDS:
-            raise Problem(422, f"a text of {len(words):,} words; give at most {shapes.MAX_WORDS:,}", "too_long")
+        if len(words) > bodies.MAX_WORDS:
+            raise Problem(422, f"a text of {len(words):,} words; give at most {bodies.MAX_WORDS:,}", "too_long")
         return words
 
-    def ask(self, live: FactAwareLM, prompt: shapes.Prompt) -> Asked:
-        """Read a prompt, and enumerate what follows."""
+    def ask(self, live: FactAwareLM, prompt: bodies.PromptRequest) -> Completion:
+        """The completion of a prompt, without its list of words: `with_top` makes that."""
         key = (live, prompt.model_dump_json(include={"text", "entities", "links"}))
-        if (known := self._asked.get(key)) is not None:
-            return known
+        if (cached := self._completions.get(key)) is not None:
+            return cached
         words = self.words(live, prompt.text)
-        reading, linked = live.read(words, self.spans(live, words, prompt.entities), links=prompt.links)
-        asked = Asked(live, words, linked, next_words(reading))
-        self._asked[key] = asked
-        if len(self._asked) > REMEMBERED:
-            self._asked.popitem(last=False)
-        return asked
+        completion = live.complete(words, self.spans(live, words, prompt.entities), links=prompt.links, top=0)
+        self._completions[key] = completion
+        if len(self._completions) > CACHED:
+            self._completions.popitem(last=False)
+        return completion
 
     def annotator(self, live: FactAwareLM) -> Annotator:
         """An annotator with this model's graph."""
         if id(live) not in self._annotators:
             self._annotators[id(live)] = (live, Annotator(live.graph))
-            if len(self._annotators) > REMEMBERED:
+            if len(self._annotators) > CACHED:
                 self._annotators.popitem(last=False)
         return self._annotators[id(live)][1]
 
     # What is told of the server itself
 
-    def _examined(self) -> shapes.Health:
+    def _examined(self) -> bodies.HealthResponse:
         self._examined_at = self.sessions.served()
         counts = self._examined_at.graph.store.counts()
-        fixed = {"text": shapes.MAX_TEXT, "words": shapes.MAX_WORDS, "article": shapes.MAX_ARTICLE}
-        return shapes.Health(
+        fixed = {"text": bodies.MAX_TEXT, "words": bodies.MAX_WORDS, "article": bodies.MAX_ARTICLE}
+        return bodies.HealthResponse(
             status="ok",
             version=__version__,
             model=self.live.run.settings.model,
             run=name_of(self.live.run.home),
-            graph=shapes.GraphCounts(entities=counts["entities"], facts=counts["facts"], relations=counts["relations"]),
+            graph=bodies.GraphCounts(entities=counts["entities"], facts=counts["facts"], relations=counts["relations"]),
             vocabulary=len(self.live.run.vocabulary),
             allow_edit=self.config.allow_edit,
             persist=self.config.persist,
@@ -159,7 +146,7 @@ class Service:
         titles = [document.title for document in self.library.documents[:5] if document.title]
         return (found + [f"{title} is" for title in titles])[:5]
 
-    def health(self) -> shapes.Health:
+    def health(self) -> bodies.HealthResponse:
         return self._health
 
     def metrics_text(self) -> str:
@@ -175,7 +162,7 @@ class Service:
         )
 
 
-def fits(span: shapes.SpanGiven, words: list[str]) -> bool:
+def fits(span: bodies.EntitySpan, words: list[str]) -> bool:
     if not span.start < span.end <= len(words):
         raise Problem(
             422, f"an entity at words {span.start} to {span.end} of {len(words)}; give start < end, inside the text"

@@ -1,4 +1,4 @@
-"""What the model and the graph answer, in the shapes that are sent."""
+"""What the model and the graph answer, in the bodies that are sent."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kglm.answer.completion import Reason
-from kglm.answer.next_word import Derivation, NextWords
+from kglm.answer.next_word import NextWords
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import REVERSE
 from kglm.kg.literals.literal import is_literal, render_literal
 from kglm.linking.linker import LinkedName
 from kglm.model.annotation import Type
-from kglm.serve import shapes
+from kglm.serve import bodies
 from kglm.text.document import END, START, Document
 
 ALIASES = 5
@@ -23,66 +22,30 @@ UNLIKELY = 0.005
 """A candidate of a name that is less probable is not drawn, unless a fact of it is."""
 
 
-def entity(graph: KnowledgeGraph, node: int) -> shapes.Entity:
+def entity(graph: KnowledgeGraph, node: int) -> bodies.Entity:
     id = graph.id(node)
-    return shapes.Entity(id=id, label=graph.label(node), literal=is_literal(id))
+    return bodies.Entity(id=id, label=graph.label(node), literal=is_literal(id))
 
 
-def entity_of(graph: KnowledgeGraph, id: str) -> shapes.Entity:
+def entity_of(graph: KnowledgeGraph, id: str) -> bodies.Entity:
     """By id; one that the graph does not have is called by it."""
     node = graph.find(id)
     if node is not None:
         return entity(graph, node)
     names = render_literal(id, graph.unit_names) if is_literal(id) else ()
-    return shapes.Entity(id=id, label=names[0] if names else id, literal=is_literal(id))
+    return bodies.Entity(id=id, label=names[0] if names else id, literal=is_literal(id))
 
 
-def relation(graph: KnowledgeGraph, index: int) -> shapes.Relation:
-    return shapes.Relation(id=graph.relation_id(index), label=graph.relation_label(index))
+def relation(graph: KnowledgeGraph, index: int) -> bodies.Relation:
+    return bodies.Relation(id=graph.relation_id(index), label=graph.relation_label(index))
 
 
-def relation_of(graph: KnowledgeGraph, id: str) -> shapes.Relation:
+def relation_of(graph: KnowledgeGraph, id: str) -> bodies.Relation:
     index = graph.find_relation(id)
-    return shapes.Relation(id=id, label=id) if index is None else relation(graph, index)
+    return bodies.Relation(id=id, label=id) if index is None else relation(graph, index)
 
 
-def mentions(graph: KnowledgeGraph, words: Sequence[str], linked: Sequence[LinkedName]) -> list[shapes.MentionTold]:
-    return [
-        shapes.MentionTold(
-            start=start,
-            end=end,
-            text=" ".join(words[start:end]),
-            candidates=[shapes.Candidate(id=graph.id(node), label=graph.label(node), p=p) for node, p in candidates],
-        )
-        for start, end, candidates in linked
-    ]
-
-
-def reason(graph: KnowledgeGraph, found: Derivation) -> shapes.ReasonTold:
-    return shapes.ReasonTold(
-        p=found.p,
-        type=found.type.name.lower(),  # type: ignore[arg-type]
-        parent=entity(graph, found.parent) if found.parent >= 0 else None,
-        relation=relation(graph, found.relation) if found.relation >= 0 else None,
-        entity=entity(graph, found.entity) if found.entity >= 0 else None,
-        copied=found.copied,
-        text=str(Reason.of(graph, found)),
-    )
-
-
-def next_word(graph: KnowledgeGraph, found: NextWords, word: str, p: float, most: int) -> shapes.NextWord:
-    """A word with so many of its reasons; what is left of its probability is told."""
-    reasons = found.derivations(word)
-    further = reasons[most:]
-    return shapes.NextWord(
-        word=word,
-        p=p,
-        reasons=[reason(graph, each) for each in reasons[:most]],
-        further=shapes.Further(count=len(further), p=sum(each.p for each in further)),
-    )
-
-
-def local_graph(graph: KnowledgeGraph, linked: Sequence[LinkedName], found: NextWords) -> shapes.LocalGraph:
+def local_graph(graph: KnowledgeGraph, linked: Sequence[LinkedName], found: NextWords) -> bodies.GraphResponse:
     """The facts of whoever is mentioned, by how probable it is that the next word comes by them."""
     ways = found.ways
     related_P = np.flatnonzero(ways.type_P == Type.RELATED)
@@ -103,7 +66,7 @@ def local_graph(graph: KnowledgeGraph, linked: Sequence[LinkedName], found: Next
         if tail not in shown:
             reached[tail] = reached.get(tail, 0.0) + p
         edges.append(
-            shapes.Edge(
+            bodies.Edge(
                 parent=graph.id(int(ways.parent_P[place])),
                 relation=relation(graph, int(ways.relation_P[place])),
                 entity=graph.id(tail),
@@ -112,28 +75,28 @@ def local_graph(graph: KnowledgeGraph, linked: Sequence[LinkedName], found: Next
         )
     nodes = [_node(graph, node, "mentioned", p) for node, p in shown.items()]
     nodes += [_node(graph, node, "candidate", p) for node, p in reached.items()]
-    return shapes.LocalGraph(nodes=nodes, edges=edges, left_out=len(order) - len(kept))
+    return bodies.GraphResponse(nodes=nodes, edges=edges, left_out=len(order) - len(kept))
 
 
-def _node(graph: KnowledgeGraph, node: int, kind: str, p: float) -> shapes.Node:
+def _node(graph: KnowledgeGraph, node: int, kind: str, p: float) -> bodies.Node:
     id = graph.id(node)
-    return shapes.Node(id=id, label=graph.label(node), literal=is_literal(id), kind=kind, p=p)  # type: ignore[arg-type]
+    return bodies.Node(id=id, label=graph.label(node), literal=is_literal(id), kind=kind, p=p)  # type: ignore[arg-type]
 
 
-def entity_found(graph: KnowledgeGraph, node: int) -> shapes.EntityFound:
+def entity_summary(graph: KnowledgeGraph, node: int) -> bodies.EntitySummary:
     names = list(graph.aliases(node))
     facts = int((graph.edges(node).relation != 0).sum())
-    return shapes.EntityFound(id=graph.id(node), label=graph.label(node), aliases=names[1 : 1 + ALIASES], facts=facts)
+    return bodies.EntitySummary(id=graph.id(node), label=graph.label(node), aliases=names[1 : 1 + ALIASES], facts=facts)
 
 
-def entity_told(graph: KnowledgeGraph, node: int, offset: int, limit: int) -> shapes.EntityTold:
+def entity_response(graph: KnowledgeGraph, node: int, offset: int, limit: int) -> bodies.EntityResponse:
     """An entity with some of its facts: its own first, then those that point at it."""
     edges = graph.edges(node)
     places = np.flatnonzero(edges.relation != 0)
     reverse = edges.relation[places] % 2 == 1
     places = np.concatenate([places[~reverse], places[reverse]])
     facts = [
-        shapes.Fact(
+        bodies.Fact(
             relation=relation_of(graph, graph.relation_id(index).removeprefix(REVERSE)),
             tail=entity(graph, tail),
             reverse=bool(index & 1),
@@ -143,7 +106,7 @@ def entity_told(graph: KnowledgeGraph, node: int, offset: int, limit: int) -> sh
         )
     ]
     shown = entity(graph, node)
-    return shapes.EntityTold(
+    return bodies.EntityResponse(
         id=shown.id,
         label=shown.label,
         aliases=list(graph.aliases(node))[1:],
@@ -159,22 +122,22 @@ def document(
     number: int | None = None,
     previous: int | None = None,
     following: int | None = None,
-) -> shapes.DocumentTold:
+) -> bodies.DocumentResponse:
     """A linked document; places count its words and no markers."""
     word_at = np.cumsum([token not in (START, END) for token in shown.tokens])
     at = np.concatenate([[0], word_at]).tolist()
-    return shapes.DocumentTold(
+    return bodies.DocumentResponse(
         number=number,
         title=shown.title,
         sentences=list(shown.sentences()),
         mentions=[
-            shapes.DocumentMention(
+            bodies.DocumentMention(
                 start=at[mention.start],
                 end=at[mention.end],
                 entity=entity_of(graph, mention.id),
                 source=mention.source,
                 reasons=[
-                    shapes.Explanation(parent=entity_of(graph, parent), relation=relation_of(graph, by))
+                    bodies.Explanation(parent=entity_of(graph, parent), relation=relation_of(graph, by))
                     for parent, by in mention.explanations
                 ],
             )

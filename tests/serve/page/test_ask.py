@@ -37,7 +37,7 @@ def test_the_path_of_the_opened_word_is_lit(visit: Open, server: Client) -> None
     assert page.locator("svg .said text").first.text_content() == "August"
     plain = next(
         word["word"]
-        for word in server.post("/api/complete", {"text": PROMPT, "top": 10}).json["next"]
+        for word in server.post("/api/complete", {"text": PROMPT, "top": 10}).json["words"]
         if word["reasons"][0]["type"] == "none" and word["reasons"][0]["p"] > 0.99 * word["p"]
     )
     open_word(page, plain)

@@ -32,15 +32,15 @@ export function bars(container, { answer, before, opened, open, edit, append }) 
 }
 
 /** What a word has that is not among those of an answer. */
-const below = ({ next }) => `< ${percent(Math.max(next.at(-1)?.p ?? 0, 0.001))}`;
+const below = ({ words }) => `< ${percent(Math.max(words.at(-1)?.p ?? 0, 0.001))}`;
 
 /** The words of now; with what they were before, and those of before that are gone from the list. */
 function together(answer, before) {
-  const was = new Map((before?.next ?? []).map((found) => [found.word, found.p]));
-  const now = answer.next.slice(0, SHOWN).filter((found, k) => k < FEW || found.p >= SAME).map((found) => ({ ...found, was: before ? was.get(found.word) ?? 0 : null, fresh: !was.has(found.word) }));
-  const there = new Map(answer.next.map((found) => [found.word, found]));
+  const was = new Map((before?.words ?? []).map((found) => [found.word, found.p]));
+  const now = answer.words.slice(0, SHOWN).filter((found, k) => k < FEW || found.p >= SAME).map((found) => ({ ...found, was: before ? was.get(found.word) ?? 0 : null, fresh: !was.has(found.word) }));
+  const there = new Map(answer.words.map((found) => [found.word, found]));
   const shown = new Set(now.map((found) => found.word));
-  const gone = (before?.next ?? []).slice(0, 5).filter((found) => found.p >= 0.01 && !shown.has(found.word))
+  const gone = (before?.words ?? []).slice(0, 5).filter((found) => found.p >= 0.01 && !shown.has(found.word))
     .map((found) => ({ reasons: [], p: 0, gone: !there.has(found.word), ...(there.get(found.word) ?? { word: found.word }), was: found.p }));
   return [...now, ...gone];
 }
@@ -69,7 +69,7 @@ function bar(found, k, { opened, open, edit, append, before, answer }) {
 
 function why(found, edit, append) {
   const told = found.reasons.filter((reason, k) => k === 0 || reason.p >= WORTH * found.p);
-  const further = { count: found.reasons.length - told.length + (found.further?.count ?? 0), p: found.p - told.reduce((sum, reason) => sum + reason.p, 0) };
+  const further = { count: found.reasons.length - told.length + (found.further_reasons?.count ?? 0), p: found.p - told.reduce((sum, reason) => sum + reason.p, 0) };
   return [
     h("ul", { class: "reasons" }, told.map((reason) => h("li", {},
       swatch(typeOf(reason)),
@@ -85,7 +85,7 @@ function why(found, edit, append) {
 }
 
 function change(answer, before, words) {
-  const [was, is] = [before.next[0], answer.next[0]];
+  const [was, is] = [before.words[0], answer.words[0]];
   if (!was || !is) return null;
   if (words.every((found) => Math.abs(found.p - found.was) < SAME)) return h("p", { class: "change" }, "Your edits do not change what comes next here.");
   return h("p", { class: "change" },

@@ -6,10 +6,16 @@ import { announce, fill, h, isAbort, percent, trouble, wordText } from "/page/do
 import { editing } from "/page/edit.js";
 import { drawGraph } from "/page/graph.js";
 import { parseSpan, promptBox, writeSpan } from "/page/prompt.js";
-import { chainText } from "/page/reason.js";
+import { chainText, withNames } from "/page/reason.js";
 
 const TOP = 25; // more than are shown, so that a word can be found again after an edit
 const REASONS = 8;
+
+/** The next words, their reasons with {id, label} for each entity and relation. */
+async function complete(body, options) {
+  const answer = await api.post("/api/complete", body, options);
+  return { ...answer, words: answer.words.map((each) => ({ ...each, reasons: each.reasons.map(withNames) })) };
+}
 
 export function completeView(root, health, go) {
   let asked = { text: "", entities: [] };
@@ -51,11 +57,11 @@ export function completeView(root, health, go) {
     const body = { ...asked, top: TOP, reasons: REASONS };
     try {
       const [answer, graph, before] = await Promise.all([
-        api.post("/api/complete", body, { signal }),
+        complete(body, { signal }),
         api.post("/api/graph", asked, { signal }),
-        edits.any() ? api.post("/api/complete", body, { signal, session: false }) : null,
+        edits.any() ? complete(body, { signal, session: false }) : null,
       ]);
-      now = { answer, graph, before, opened: answer.next[0]?.word ?? null };
+      now = { answer, graph, before, opened: answer.words[0]?.word ?? null };
       draw();
       say(answer);
     } catch (error) {
@@ -67,8 +73,8 @@ export function completeView(root, health, go) {
     results.removeAttribute("aria-busy");
   }
 
-  function say({ next }) {
-    if (next.length) announce(`Most probable next word: ${wordText(next[0].word)}, ${percent(next[0].p)}. ${next[0].reasons[0] ? chainText(next[0].reasons[0]) : ""}`);
+  function say({ words: [best] }) {
+    if (best) announce(`Most probable next word: ${wordText(best.word)}, ${percent(best.p)}. ${best.reasons[0] ? chainText(best.reasons[0]) : ""}`);
   }
 
   function draw() {
@@ -89,7 +95,7 @@ export function completeView(root, health, go) {
 
   function drawPicture() {
     if (!now.graph || root.hidden) return;
-    const found = now.answer?.next.find((each) => each.word === now.opened) ?? null;
+    const found = now.answer?.words.find((each) => each.word === now.opened) ?? null;
     note.hidden = !now.graph.edges.length;
     drawGraph(picture, { graph: now.graph, found, unfolded, edit: edits.dialog, fold });
     ofWord.hidden = !picture.querySelector("svg .said");

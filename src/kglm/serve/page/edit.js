@@ -3,7 +3,7 @@
 import * as api from "/page/api.js";
 import { combobox } from "/page/combobox.js";
 import { announce, count, fill, freshId, h, name, trouble } from "/page/dom.js";
-import { searchEntities } from "/page/entity.js";
+import { isLiteral, searchEntities } from "/page/entity.js";
 import { arrow, REFLEXIVE, stored } from "/page/reason.js";
 
 /** The edits of this session. `changed()` is called after each change, and once they are known. */
@@ -100,7 +100,7 @@ export function editing({ allowed, persist, changed }) {
   function form(fact, box) {
     let picked = null;
     const field = combobox({
-      label: "New value", placeholder: fact.entity.literal ? "a date or quantity, like 21 March 2013" : "search entities, or type a date, a quantity",
+      label: "New value", placeholder: isLiteral(fact.entity.id) ? "a date or quantity, like 21 March 2013" : "search entities, or type a date, a quantity",
       search: searchEntities, pick: (entity) => { picked = entity; }, free: true,
     });
     field.input.setAttribute("aria-required", "true");

@@ -19,6 +19,9 @@ export async function searchRelations(text, signal) {
   return relations.map((relation) => ({ ...relation, detail: relation.id }));
 }
 
+/** True for the id of a date or a quantity. */
+export const isLiteral = (id) => /^[TV]::/.test(id);
+
 /** Wikidata's own page, for what has one. */
 export function wikidata(id) {
   return /^Q[1-9]\d*$/.test(id)

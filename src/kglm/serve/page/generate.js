@@ -2,8 +2,8 @@
 
 import * as api from "/page/api.js";
 import { announce, arrows, blanks, count, fill, h, inlineButton, isAbort, moveStop, name, percent, trouble } from "/page/dom.js";
-import { parseSpan, promptBox, writeSpan } from "/page/prompt.js";
-import { chain, fact, isFact, legend, swatch, typeOf, TYPES } from "/page/reason.js";
+import { byName, parseSpan, promptBox, writeSpan } from "/page/prompt.js";
+import { chain, fact, isFact, legend, swatch, typeOf, TYPES, withNames } from "/page/reason.js";
 import { hideTip, withTip } from "/page/tip.js";
 
 const END = "@@END@@";
@@ -64,9 +64,9 @@ export function generateView(root, health, go) {
     try {
       for await (const line of api.lines("/api/generate", { ...prompt, ...settings }, mine.signal)) {
         if (line.error) throw new Error(line.error.message);
-        if (line.prompt) page.prompt(line.prompt, line.mentions ?? []);
+        if (line.prompt) page.prompt(line.prompt, byName(line.mentions ?? []));
         else if (line.done) announce(`Done. ${line.text ?? ""}`);
-        else page.say(line);
+        else page.say({ ...line, reason: withNames(line.reason) });
       }
       fill(status, `${count(page.words(), "word")}, ${count(page.mentions(), "mention")}.`);
     } catch (error) {

@@ -16,6 +16,17 @@ function places(text, words) {
   });
 }
 
+/** Mentions of the server's JSON (one entry a candidate) as one entry a name, with its candidates. */
+export function byName(mentions) {
+  const names = new Map();
+  for (const { start, end, text, ...candidate } of mentions) {
+    const key = `${start}:${end}`;
+    if (!names.has(key)) names.set(key, { start, end, text, candidates: [] });
+    names.get(key).candidates.push(candidate);
+  }
+  return [...names.values()];
+}
+
 /**
  * `change({text, entities}, step)` is called when the text is linked, and with an empty text when it is emptied;
  * `step`: whether it is one to come back to, and not a letter more.
@@ -54,8 +65,8 @@ export function promptBox({ label, hint, examples = [], change }) {
     }
     element.setAttribute("aria-busy", "true");
     try {
-      const { words, mentions } = await api.post("/api/link", { text, entities: asked.entities }, { signal: controller.signal });
-      known = { text, words, mentions, places: places(text, words) };
+      const { prompt: words, mentions } = await api.post("/api/link", { text, entities: asked.entities }, { signal: controller.signal });
+      known = { text, words, mentions: byName(mentions), places: places(text, words) };
       show();
       change(asked, step);
     } catch (error) {

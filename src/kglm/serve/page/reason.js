@@ -12,6 +12,12 @@ export const TYPES = {
   none: "no entity: a plain word",
 };
 
+/** A reason of the server's JSON, with {id, label} instead of an id and a label beside it. */
+export function withNames(reason) {
+  const named = (key) => reason[key] === null ? null : { id: reason[key], label: reason[`${key}_label`] };
+  return { ...reason, parent: named("parent"), relation: named("relation"), entity: named("entity") };
+}
+
 /** `again` is told apart from the other facts: an entity that comes back on its own account. */
 export function typeOf(reason) {
   return reason.type === "related" && reason.entity && reason.parent?.id === reason.entity.id ? "again" : reason.type;

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Iterator
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Header, Request
+from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 
+from kglm.answer.completion import linked_mentions
 from kglm.answer.generate import GenerateConfig
+from kglm.answer.model import FactAwareLM
 from kglm.errors import KglmError
-from kglm.serve import shapes, views
+from kglm.linking.linker import LinkedName
+from kglm.serve import bodies, views
 from kglm.serve.problems import Problem, from_error
+from kglm.serve.routes import SessionName, service_of
 from kglm.serve.service import Service
 from kglm.serve.work import LIGHT_WORDS, Pause
 from kglm.text.article import article_from
@@ -20,55 +24,34 @@ from kglm.text.document import to_json
 from kglm.text.marked import Passage, masked
 from kglm.text.tokenizer import detokenize
 
-SessionName = Annotated[
-    str | None,
-    Header(
-        alias="X-Kglm-Session",
-        min_length=22,
-        max_length=64,
-        pattern=r"^[A-Za-z0-9_-]+$",
-        description="Whose edits are seen, from POST /api/sessions.",
-    ),
-]
 NDJSON = "application/x-ndjson"
 CHARACTERS = 6
 """Of a word, with its blank, on average."""
 router = APIRouter(prefix="/api")
 
 
-def service_of(request: Request) -> Service:
-    service: Service = request.app.state.service
-    return service
-
-
 @router.post("/complete")
-async def complete(request: Request, asked: shapes.CompleteAsked, session: SessionName = None) -> shapes.Completed:
+async def complete(
+    request: Request, body: bodies.CompleteRequest, session: SessionName = None
+) -> bodies.CompleteResponse:
     """What comes next, each word with the facts it comes from."""
     service = service_of(request)
 
-    def task(_: Pause) -> shapes.Completed:
-        found = service.ask(service.model(session), asked)
-        return shapes.Completed(
-            words=found.words,
-            mentions=views.mentions(found.graph, found.words, found.linked),
-            next=[
-                views.next_word(found.graph, found.found, word, p, asked.reasons)
-                for word, p in found.found.top(asked.top)
-            ],
-            rest=shapes.Rest(new=found.found.rest["new"], related=found.found.rest["related"]),
-        )
+    def task(_: Pause) -> bodies.CompleteResponse:
+        completion = service.ask(service.model(session), body).with_top(body.top)
+        return bodies.CompleteResponse.model_validate(completion.to_json(reasons=body.reasons))
 
     return await service.compute(request, task)
 
 
 @router.post("/graph")
-async def graph(request: Request, asked: shapes.Prompt, session: SessionName = None) -> shapes.LocalGraph:
+async def graph(request: Request, body: bodies.PromptRequest, session: SessionName = None) -> bodies.GraphResponse:
     """The local graph of a text, with the model's weights for the next word."""
     service = service_of(request)
 
-    def task(_: Pause) -> shapes.LocalGraph:
-        found = service.ask(service.model(session), asked)
-        return views.local_graph(found.graph, found.linked, found.found)
+    def task(_: Pause) -> bodies.GraphResponse:
+        completion = service.ask(service.model(session), body)
+        return views.local_graph(completion.graph, completion.linked, completion.distribution)
 
     return await service.compute(request, task)
 
@@ -84,31 +67,30 @@ async def graph(request: Request, asked: shapes.Prompt, session: SessionName = N
         }
     },
 )
-async def generate(request: Request, asked: shapes.GenerateAsked, session: SessionName = None) -> StreamingResponse:
+async def generate(request: Request, body: bodies.GenerateRequest, session: SessionName = None) -> StreamingResponse:
     """Go on with a text; every word is sent as it is made, with the fact it came from."""
     service = service_of(request)
     # what is wrong with the request is known before the first line, and told by a status
-    first, lines = await service.stream(request, lambda pause: _generated(service, asked, session, pause))
+    first, lines = await service.stream(request, lambda pause: _generated(service, body, session, pause))
     return StreamingResponse(_sent(first, lines), media_type=NDJSON)
 
 
 def _generated(
-    service: Service, asked: shapes.GenerateAsked, session: str | None, pause: Pause
+    service: Service, body: bodies.GenerateRequest, session: str | None, pause: Pause
 ) -> Iterator[dict[str, Any]]:
     live = service.model(session)
-    words = service.words(live, asked.text)
-    spans = service.spans(live, words, asked.entities)
-    config = GenerateConfig(asked.words, asked.temperature, asked.top_p, asked.seed, asked.beam)
-    spoken = live.generate(words, spans, config=config, links=asked.links, pause=pause)
+    words = service.words(live, body.text)
+    spans = service.spans(live, words, body.entities)
+    config = GenerateConfig(body.words, body.temperature, body.top_p, body.seed, body.beam)
+    spoken = live.generate(words, spans, config=config, links=body.links, pause=pause)
     said = list(words)
-    linked = [] if asked.links == "none" else live.linker.link(words, spans)
-    first = {"prompt": words, "mentions": [each.model_dump() for each in views.mentions(live.graph, words, linked)]}
+    linked = [] if body.links == "none" else live.linker.link(words, spans)
+    first = _linked(live, words, linked)
     for each in spoken:
         if len(said) == len(words):
             yield first
         said.append(each.word)
-        told = shapes.Spoken(word=each.word, p=each.p, reason=views.reason(live.graph, each.derivation))
-        yield told.model_dump()
+        yield each.to_json()
     if len(said) == len(words):
         yield first
     yield {"done": True, "text": detokenize(said)}
@@ -132,31 +114,38 @@ def _line(value: dict[str, Any]) -> bytes:
 
 
 @router.post("/link")
-async def link(request: Request, asked: shapes.LinkAsked, session: SessionName = None) -> shapes.LinkedTold:
+async def link(request: Request, body: bodies.LinkRequest, session: SessionName = None) -> bodies.LinkResponse:
     """Names in a text, and whom they may be of."""
     service = service_of(request)
 
-    def task(_: Pause) -> shapes.LinkedTold:
+    def task(_: Pause) -> bodies.LinkResponse:
         live = service.model(session)
-        words = service.words(live, asked.text)
-        linked = live.linker.link(words, service.spans(live, words, asked.entities))
-        return shapes.LinkedTold(words=words, mentions=views.mentions(live.graph, words, linked))
+        words = service.words(live, body.text)
+        linked = live.linker.link(words, service.spans(live, words, body.entities))
+        return bodies.LinkResponse.model_validate(_linked(live, words, linked))
 
-    short = len(asked.text) <= LIGHT_WORDS * CHARACTERS
+    short = len(body.text) <= LIGHT_WORDS * CHARACTERS
     return await service.compute(request, task, light=short)
 
 
+def _linked(live: FactAwareLM, words: list[str], linked: list[LinkedName]) -> dict[str, Any]:
+    """The prompt and its mentions, in the JSON form of a completion."""
+    return {"prompt": words, "mentions": [each.to_json() for each in linked_mentions(live.graph, words, linked)]}
+
+
 @router.post("/annotate")
-async def annotate(request: Request, asked: shapes.AnnotateAsked, session: SessionName = None) -> shapes.Annotated_:
+async def annotate(
+    request: Request, body: bodies.AnnotateRequest, session: SessionName = None
+) -> bodies.AnnotateResponse:
     """All mentions of a text, with the facts that lead to them."""
     service = service_of(request)
 
-    def task(_: Pause) -> shapes.Annotated_:
+    def task(_: Pause) -> bodies.AnnotateResponse:
         live = service.model(session)
-        article = article_from(asked.title, Passage(masked(asked.text), []))
+        article = article_from(body.title, Passage(masked(body.text), []))
         if article is None:
             raise Problem(422, "there is not a word in this text", "no_words")
         document = service.annotator(live).annotate(article)
-        return shapes.Annotated_(document=views.document(live.graph, document), record=to_json(document))
+        return bodies.AnnotateResponse(document=views.document(live.graph, document), record=to_json(document))
 
     return await service.compute(request, task)

@@ -8,10 +8,10 @@ from typing import Annotated, Literal, TypeVar
 from fastapi import APIRouter, Path, Query, Request
 
 from kglm.kg.graph import KnowledgeGraph
-from kglm.serve import shapes, views
-from kglm.serve.answering import SessionName, service_of
-from kglm.serve.explore import Wanted
+from kglm.serve import bodies, views
+from kglm.serve.explore import DocumentFilter
 from kglm.serve.problems import Problem
+from kglm.serve.routes import SessionName, service_of
 from kglm.serve.service import Service
 from kglm.serve.work import LIGHT_WORDS, Pause
 
@@ -36,12 +36,12 @@ async def _looked_up(request: Request, session: str | None, look: Callable[[Serv
 @router.get("/entities")
 async def entities(
     request: Request, q: Sought = "", limit: Limit = 20, session: SessionName = None
-) -> shapes.EntitiesFound:
+) -> bodies.EntitiesResponse:
     """Entities by name or id: exact matches first, then names that start so or have the words."""
 
-    def look(service: Service, graph: KnowledgeGraph) -> shapes.EntitiesFound:
+    def look(service: Service, graph: KnowledgeGraph) -> bodies.EntitiesResponse:
         nodes = service.lookup.entities(graph, q, limit)
-        return shapes.EntitiesFound(entities=[views.entity_found(graph, node) for node in nodes])
+        return bodies.EntitiesResponse(entities=[views.entity_summary(graph, node) for node in nodes])
 
     return await _looked_up(request, session, look)
 
@@ -49,14 +49,14 @@ async def entities(
 @router.get("/entities/{id:path}")
 async def entity(
     request: Request, id: EntityId, offset: Offset = 0, limit: Limit = 100, session: SessionName = None
-) -> shapes.EntityTold:
+) -> bodies.EntityResponse:
     """An entity: its names, its facts, and the facts that point at it."""
 
-    def look(_: Service, graph: KnowledgeGraph) -> shapes.EntityTold:
+    def look(_: Service, graph: KnowledgeGraph) -> bodies.EntityResponse:
         node = graph.find(id)
         if node is None:
             raise Problem(404, f"no entity {id!r}; look for it with /api/entities?q=", "unknown_id")
-        return views.entity_told(graph, node, offset, limit)
+        return views.entity_response(graph, node, offset, limit)
 
     return await _looked_up(request, session, look)
 
@@ -64,12 +64,12 @@ async def entity(
 @router.get("/relations")
 async def relations(
     request: Request, q: Sought = "", limit: Limit = 20, session: SessionName = None
-) -> shapes.RelationsFound:
+) -> bodies.RelationsResponse:
     """Relations by id, name or alias: those that are called so, then those whose name starts so or has the words."""
 
-    def look(service: Service, graph: KnowledgeGraph) -> shapes.RelationsFound:
+    def look(service: Service, graph: KnowledgeGraph) -> bodies.RelationsResponse:
         best = service.lookup.relations(graph, q, limit)
-        return shapes.RelationsFound(relations=[views.relation_of(graph, id) for id in best])
+        return bodies.RelationsResponse(relations=[views.relation_of(graph, id) for id in best])
 
     return await _looked_up(request, session, look)
 
@@ -83,16 +83,16 @@ async def documents(
     entity: Id | None = None,
     offset: Offset = 0,
     limit: Limit = 20,
-) -> shapes.DocumentsFound:
+) -> bodies.DocumentsResponse:
     """Documents that have the words, and a mention that fits."""
-    service, wanted = service_of(request), Wanted(q, source, relation, entity)
+    service, wanted = service_of(request), DocumentFilter(q, source, relation, entity)
 
-    def task(_: Pause) -> shapes.DocumentsFound:
+    def task(_: Pause) -> bodies.DocumentsResponse:
         numbers = service.library.find(wanted)
-        return shapes.DocumentsFound(
+        return bodies.DocumentsResponse(
             total=len(numbers),
             documents=[
-                shapes.DocumentFound(
+                bodies.DocumentSummary(
                     number=number,
                     title=service.library[number].title,
                     words=sum(map(len, service.library[number].sentences())),
@@ -115,11 +115,11 @@ async def document(
     relation: Id | None = None,
     entity: Id | None = None,
     session: SessionName = None,
-) -> shapes.DocumentTold:
+) -> bodies.DocumentResponse:
     """A document with its mentions, and its neighbours among those that fit."""
-    service, wanted = service_of(request), Wanted(q, source, relation, entity)
+    service, wanted = service_of(request), DocumentFilter(q, source, relation, entity)
 
-    def task(_: Pause) -> shapes.DocumentTold:
+    def task(_: Pause) -> bodies.DocumentResponse:
         if number > len(service.library):
             there = f"there are {len(service.library):,}" if len(service.library) else "there are none here"
             raise Problem(404, f"there is no document {number:,}; {there}", "no_document")
