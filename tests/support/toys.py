@@ -138,7 +138,9 @@ def make_toy(
     )
     config = KglmConfig(EncoderConfig(embedding=4, hidden=5, layers=2), latent)
     model = Kglm(config, len(vocabulary), table, generator=generator)
-    for parameter in model.parameters():  # biases start at zero; here every term must matter
+    for _, parameter in sorted(
+        (_canonical(name), p) for name, p in model.named_parameters()
+    ):  # biases start at zero; here every term must matter
         parameter.data += 0.5 * torch.randn(parameter.shape, generator=generator)
     model.latent.relation_RD.data[0] = 0
     proposal = Proposal(config, len(vocabulary), table, generator=generator)
@@ -263,3 +265,27 @@ def random_texts(toy: Toy, length: int, count: int, seed: int = 1) -> list[list[
 def random_documents(toy: Toy, count: int, seed: int = 1) -> list[Document]:
     """Annotated texts of different lengths."""
     return [annotated(toy, random_texts(toy, 3 + 2 * k % 11, 1, seed=seed + k)[0], f"toy {k}") for k in range(count)]
+
+
+_NEW = {
+    "latent.type_head.": "latent.types.head.",
+    "latent.type_feature": "latent.types.state_QC",
+    "latent.type_cue_3C": "latent.types.cue_3C",
+    "latent.type_cue_H3C": "latent.types.cue_H3C",
+    "latent.type_cue_DC": "latent.types.relation_DC",
+    "latent.relation_RD": "latent.relations.vector_RD",
+    "latent.text_2HD": "latent.relations.name_2HD",
+    "latent.tail_HD": "latent.tails.query_HD",
+    "latent.cue_HQ": "latent.cues.context_HQ",
+    "latent.cue": "latent.cues.weight_Q",
+    "latent.frequency": "latent.new_entities.frequency_Q",
+    "latent.entity_bias_E": "latent.new_entities.bias_E",
+    "latent.parent_bias.": "latent.parents.",
+}
+
+
+def _canonical(name: str) -> str:
+    for old, new in _NEW.items():
+        if name.startswith(old):
+            return new + name[len(old) :]
+    return name
