@@ -6,8 +6,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kglm.errors import ConfigError
-from kglm.model.annotation import Facts
 
+Facts = Literal["all", "topic", "none"]
+"""Parents of related mentions: all entities mentioned so far (KGLM), only the given topic (NKLM), or none
+(EntityCopyNet)."""
+MentionTypes = Literal["continue", "paper"]
+"""Whether further words of a mention have the type `continue`, or each word is drawn by itself, as in the paper."""
 Marginal = Literal["annotated", "all", "entity"]
 """Over which ways to reach an entity a mention's probability is summed: the facts that the annotation lists (the
 paper), all facts of the local graph, or all of these and `new` too."""

@@ -9,9 +9,8 @@ from typing import Any, Literal
 
 from kglm import config
 from kglm.errors import ConfigError
-from kglm.model.annotation import MentionTypes
 from kglm.model.encoders.awd_lstm import EncoderConfig
-from kglm.model.options import PAPER, LatentConfig
+from kglm.model.options import PAPER, LatentConfig, MentionTypes
 from kglm.model.table import MODELS, ModelKind
 
 Batching = Literal["documents", "stream"]
