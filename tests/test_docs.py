@@ -143,6 +143,10 @@ def first_words(output: str) -> list[str]:
     return re.findall(r"because *\n(\S+)", output)
 
 
+def without_numbers(output: str) -> list[str]:
+    return [re.sub(r" *[\d.]+%", " %", line).rstrip() for line in output.splitlines()]
+
+
 @pytest.mark.parametrize(
     "page",
     [page for page in PAGES if page not in (README, OWN_DATA) and page.name not in SKIPPED_PAGES],
@@ -166,12 +170,14 @@ def test_own_data(tmp_path: Path, run: Type, run_python: Callable[[Path], str]) 
 
 
 def test_readme(tmp_path: Path, run: Type, run_python: Callable[[Path], str]) -> None:
-    """The answers begin with the words that the page shows; their probabilities may differ after another training."""
+    """The first two answers are those that the page shows, except for digits; the others begin as the page says."""
     write_files(README, tmp_path)
-    answers = [word for words in commands(README) for word in first_words(run(words).stdout)]
-    shown = [word for output in blocks(README, "text") for word in first_words(output)]
-    assert answers[:2] == shown == ["August", "March"]
-    assert answers[2:4] == ["Paris", "Lyon"] and "Veltheim" in answers and "Ostmark" in answers
+    outputs = [run(words).stdout for words in commands(README)]
+    assert [without_numbers(output) for output in outputs[:2]] == [
+        without_numbers(output) for output in blocks(README, "text")
+    ]
+    answers = [word for output in outputs for word in first_words(output)]
+    assert answers[:4] == ["August", "March", "Paris", "Lyon"] and {"Veltheim", "Ostmark"} <= set(answers)
     printed = run_python(README)
     assert printed.startswith("August  ") and "March 21, 2013" in printed
 
