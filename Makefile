@@ -7,8 +7,8 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 STAMPS := pyproject.toml constraints.txt
 EXTRAS ?= serve ray hf
-# Package index with the CPU builds of torch. For a GPU: make TORCH_INDEX= install
-TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+# If the default package index has torch with CUDA only: make TORCH_INDEX=URL install, with the URL of its CPU builds.
+TORCH_INDEX ?=
 SLOW   ?= not slow
 # Tests write and sync many small files: keep them in memory if there is room, because disks are slow.
 MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000000 {print "/dev/shm"}')
