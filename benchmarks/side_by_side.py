@@ -71,6 +71,7 @@ def run_command(*words: object) -> dict[str, Any]:
 
 def measure_training(home: Path, options: argparse.Namespace) -> Measured:
     """Training steps of one epoch, timed from the end of the first to the end of the last."""
+    del options
     from torch.optim.optimizer import register_optimizer_step_post_hook
 
     ends: list[Stopwatch] = []
