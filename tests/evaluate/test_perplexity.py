@@ -157,9 +157,7 @@ def test_annotated_likelihood_and_beam_are_lower_bounds(runs: Path) -> None:
     """The particle filter sums over all annotations, so its perplexity is lower than that of one annotation."""
     found = read_for_training([DOCUMENTS])
     annotated, beam, filtered = (
-        evaluate(task(runs, each, samples=200), found).to_json()["ppl"]
-        for each in ("annotated", "beam", "particle")
-        for method in ("annotated", "beam", "particle")
+        evaluate(task(runs, each, samples=200), found).to_json()["ppl"] for each in ("annotated", "beam", "particle")
     )
     assert filtered < annotated and filtered < 1.1 * beam
 
