@@ -1,4 +1,4 @@
-"""Draws of steps from the latent variables of a model, by inverse distribution functions: a number for each choice."""
+"""Sample the latent variables of a model by inverting distribution functions: one uniform number for each choice."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kglm.model.text_scores import Fan, Floats, Ints, LatentTables
 
 
 def draw_columns(mass_KJ: Floats, uniform_K: Floats) -> Ints:
-    """A column for each row, with probability as its mass; never one that has none."""
+    """Draw one column for each row in proportion to its mass; columns without mass are never drawn."""
     until_KJ = np.cumsum(mass_KJ, 1)
     column_K = (uniform_K[:, None] * until_KJ[:, -1:] >= until_KJ).sum(1)
     highest_K = mass_KJ.shape[1] - 1 - np.argmax(mass_KJ[:, ::-1] > 0, 1)
@@ -17,9 +17,9 @@ def draw_columns(mass_KJ: Floats, uniform_K: Floats) -> Ints:
 
 
 def draw_related(t: int, histories: Histories, tables: LatentTables, uniform_3K: Floats) -> Ints:
-    """An entity for each history, by a parent, a relation and a tail: a number for each."""
+    """Draw a related entity for each history: first its parent, then the relation, then the tail."""
     cast = histories.cast
-    order = np.argsort(cast.node_C)  # slots are in order of appearance, which is not the same twice
+    order = np.argsort(cast.node_C)  # by entity: the order of slots differs between runs
     slot_K = order[draw_columns(np.exp(histories.parents(t, tables))[:, order], uniform_3K[0])]
     found = np.empty(len(slot_K), np.int64)
     for k, slot in enumerate(slot_K.tolist()):
@@ -35,6 +35,6 @@ def draw_related(t: int, histories: Histories, tables: LatentTables, uniform_3K:
 
 
 def systematic(share_K: Floats, uniform: float) -> Ints:
-    """Who is taken when each is taken as often as its share says, up to one more or less."""
+    """Systematic resampling: ancestor of each new particle; each old one gets K · share copies, rounded up or down."""
     places = (np.arange(len(share_K)) + uniform) / len(share_K)
     return np.minimum(np.searchsorted(np.cumsum(share_K), places, side="right"), len(share_K) - 1)
