@@ -7,10 +7,10 @@ of its own on one thread, and the processes alternate: old, new, old, new. Both 
 bundled model, graph and articles of the new tree, and only through what both have: the commands `kglm train` and
 `kglm evaluate`, and `kglm.load(RUN).complete(PROMPT)`.
 
-Rates are per processor second, because other programs on a shared machine slow the clock down, but hardly the
-processor. Loading is not timed. A ratio compares two neighbouring processes; the table has its median over the rounds,
-the least and the greatest, and the median by the clock for comparison. "same" is yes if both versions computed the same
-numbers (loss, perplexity, probabilities), to six digits.
+Rates are per processor second, which other programs on a shared machine disturb less than the clock. Loading is not
+timed. Each ratio compares two neighbouring processes; the table has the median and the range over the rounds, and for
+comparison the median by the clock. `same` says whether both versions computed the same numbers to six digits (loss,
+perplexity, probabilities).
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from statistics import median
 from typing import Any
+
+from table import print_table
 
 PROMPTS = ("{} is", "{} was born in", "{} is a")
 VALIDATION = 5
@@ -166,7 +168,7 @@ def summary(pairs: list[tuple[Measured, Measured]]) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--old", type=Path, help="checkout of the version to compare with")
-    parser.add_argument("--new", type=Path, help="checkout of the version to judge")
+    parser.add_argument("--new", type=Path, help="checkout of the version to measure")
     parser.add_argument("--rounds", type=int, default=5, help="pairs of processes for each measurement")
     parser.add_argument("--only", nargs="+", choices=MEASURES, default=list(MEASURES), help="measurements")
     parser.add_argument("--scored", type=int, default=40, help="articles scored for estimation")
@@ -198,15 +200,20 @@ def compare(old: Path, new: Path, options: argparse.Namespace) -> None:
                 unit = MEASURES[name][0]
                 print(f"round {number + 1}: {name:11} old {rates[0]:9,.1f}, new {rates[1]:9,.1f} {unit}/s", flush=True)
     results = {name: summary(done) for name, done in pairs.items()}
-    print(f"\nper processor second, {options.rounds} rounds; ratio = new / old, above 1 the new version is faster")
-    print(f"{'':20} {'old':>10} {'new':>10} {'ratio':>7} {'range':>13} {'by clock':>9} {'same':>5}")
-    for name, row in results.items():
-        title, ratio = f"{name}, {MEASURES[name][0]}", row["ratio"]
-        spread = f"{ratio['least']:.2f} – {ratio['greatest']:.2f}"
-        print(
-            f"{title:20} {row['old']:10,.1f} {row['new']:10,.1f} {ratio['median']:7.2f} {spread:>13}"
-            f" {row['by_clock']:9.2f} {'yes' if row['same'] else 'no':>5}"
+    rows = [
+        (
+            f"{name}, {MEASURES[name][0]}",
+            row["old"],
+            row["new"],
+            row["ratio"]["median"],
+            f"{row['ratio']['least']:.2f} – {row['ratio']['greatest']:.2f}",
+            row["by_clock"],
+            "yes" if row["same"] else "no",
         )
+        for name, row in results.items()
+    ]
+    title = f"per processor second, median of {options.rounds} rounds; above 1, the new version is faster"
+    print_table(("", "old", "new", "new / old", "range", "by clock", "same"), rows, title=title)
     if options.json:
         measured = {name: [{"old": a, "new": b} for a, b in done] for name, done in pairs.items()}
         options.json.write_text(json.dumps({"summary": results, "rounds": measured}, indent=2) + "\n")
