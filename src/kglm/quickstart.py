@@ -231,7 +231,7 @@ def _writers(kg: str, config: QuickstartConfig) -> _Writers:
     topics = whole.topics()[: config.entities]
     held_out = hold_out(graph, topics, round(config.held * len(topics)), always=ALWAYS_HELD, seed=config.seed)
     notes = WritingConfig(note=config.notes)
-    training = Writer(graph, wordings, config.seed, without=held_out.facts, config=notes)
+    training = Writer(graph, wordings, config.seed, excluded=held_out.facts, config=notes)
     return _Writers(whole, training, held_out, mean(map(training.relations, held_out.written)))
 
 
@@ -245,7 +245,7 @@ def questions(writer: Writer, held_out: HoldOut) -> list[dict[str, Any]]:
 
     Questions for only the year of a date are left out: the year is not the whole fact.
     """
-    rows = writer.prompts(held_out.facts_of(QUESTION_RELATIONS), each=3, alone=True)
+    rows = writer.prompts(held_out.facts_of(QUESTION_RELATIONS), per_fact=3, single_answer=True)
     return [row for row in rows if not (is_literal(row["tail_id"]) and row["expected_tail"].isdigit())]
 
 
