@@ -56,7 +56,7 @@ def again(annotator: Annotator, document: Document, way: str) -> list[Mention]:
         LinkedSpan(each.start, each.end, graph.number(each.id), each.source) for each in given if each.source != "KG"
     ]
     id = graph.store.by_title(document.title)
-    return Story(annotator.matcher).tell(document.tokens, found, None if id is None else graph.find(id))
+    return Story(annotator.matcher).explained_mentions(document.tokens, found, None if id is None else graph.find(id))
 
 
 def holds(graph: KnowledgeGraph, parent: str, relation: str, id: str) -> bool:
@@ -145,7 +145,7 @@ def by_names(annotator: Annotator, article: Article) -> list[Mention]:
         LinkedSpan(start, end, max(nodes, key=lambda node: (len(graph.edges(node).tail), -node)), "NEL")
         for start, end, nodes in linker.mentions(article.tokens)
     ]
-    return Story(annotator.matcher).tell(article.tokens, found)
+    return Story(annotator.matcher).explained_mentions(article.tokens, found)
 
 
 def says_name(words: Sequence[str]) -> bool:

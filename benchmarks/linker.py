@@ -1,11 +1,11 @@
-"""Fit the weights of the linker on links that people made, and measure it on others, with the links hidden.
+"""Compare the linker's weights, set by hand, with fitted ones: accuracy on links of articles, with the links hidden.
 
 python benchmarks/linker.py --kg world.kg --train linked.jsonl.gz --test dump.xml.bz2 [--words linked2.jsonl.gz]
 
-Training: mentions of linked documents whose source is an article link (WIKI), whose words are a name of the entity in
+Fitting: mentions of linked documents whose source is an article link (WIKI), whose words are a name of the entity in
 the graph, and that have a namesake. Test: links of articles that lead to an entity of the graph; the linker sees the
 words and none of the links. The prior takes the namesake with the most facts. `--words` are documents whose mentions
-are counted as link texts (anchors) for the linker.
+are counted as link texts (anchors) for the linker. The fitted weights are printed, not saved.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def example(
 
 
 def training_examples(linker: Linker, texts: Iterator[Text], rng: np.random.Generator) -> Iterator[Example]:
-    """Of every link; half of the other links of its text are known to the linker, as in an article half are."""
+    """Examples of all ambiguous links; a random half of the other links of the text is given to the linker."""
     from kglm.linking.name_index import hash_name
 
     for words, links in texts:
@@ -77,7 +77,7 @@ def training_examples(linker: Linker, texts: Iterator[Text], rng: np.random.Gene
 
 
 def fit(found: list[Example], *, ridge: float = 1.0) -> torch.Tensor:
-    """The weights of greatest likelihood, held back a little."""
+    """Maximum-likelihood weights with an L2 penalty."""
     weight_F = torch.zeros(len(FEATURES), dtype=torch.float64, requires_grad=True)
     features = [torch.from_numpy(each) for each, _ in found]
     optimiser = torch.optim.LBFGS([weight_F], max_iter=200, line_search_fn="strong_wolfe")

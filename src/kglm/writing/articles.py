@@ -101,7 +101,7 @@ class Writer:
             )
         marked = [(link, draft.marks[int(link.target)]) for link in article.links]
         found = [LinkedSpan(link.start, link.end, mark.node, mark.source) for link, mark in marked]
-        return Document(article.title, article.tokens, self._story.tell(article.tokens, found, node))
+        return Document(article.title, article.tokens, self._story.explained_mentions(article.tokens, found, node))
 
     def texts(self, nodes: Iterable[int], *, wordings: Split = "train", per_entity: int = 1) -> Iterator[Document]:
         """`per_entity` articles about each of the entities."""

@@ -39,9 +39,7 @@ class Quantity:
 
     def __post_init__(self) -> None:
         if not self.amount.is_finite() or self.amount.adjusted() >= _MOST_DIGITS:
-            raise LiteralError(
-                f"{self.amount} is out of range", remedy=f"use at most {_MOST_DIGITS} digits"
-            )
+            raise LiteralError(f"{self.amount} is out of range", remedy=f"use at most {_MOST_DIGITS} digits")
         amount = self.amount.quantize(_PLACES, context=_EXACT)
         object.__setattr__(self, "amount", amount or amount.copy_abs())  # there is no -0
         if self.unit != "1":
