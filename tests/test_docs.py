@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import ROOT, Command, Left
+from conftest import ROOT, Command, CommandResult
 from kglm.config import describe
 from kglm.runs.settings import RunConfig
 from support import tiny
@@ -55,10 +55,10 @@ def write_files(page: Path, home: Path) -> None:
 
 
 @pytest.fixture
-def typed(command: Command, tmp_path: Path) -> Callable[[list[str]], Left]:
+def typed(command: Command, tmp_path: Path) -> Callable[[list[str]], CommandResult]:
     """A command of a page, where the reader types it."""
 
-    def run(words: list[str]) -> Left:
+    def run(words: list[str]) -> CommandResult:
         left = command(*words, *QUICK.get(words[0], ()), cwd=tmp_path)
         assert left.returncode == 0, f"{shlex.join(words)}\n{left.stderr}"
         return left
@@ -66,7 +66,7 @@ def typed(command: Command, tmp_path: Path) -> Callable[[list[str]], Left]:
     return run
 
 
-def prepare(page: Path, home: Path, typed: Callable[[list[str]], Left]) -> None:
+def prepare(page: Path, home: Path, typed: Callable[[list[str]], CommandResult]) -> None:
     """What a page says that the reader has made before: nothing, the files of another page, or tables of its own."""
     write_files(page, home)
     if page.name in GO_ON:
@@ -82,7 +82,7 @@ def prepare(page: Path, home: Path, typed: Callable[[list[str]], Left]) -> None:
 
 @pytest.mark.parametrize("page", RUN, ids=lambda page: page.name)
 def test_every_command(
-    page: Path, tmp_path: Path, typed: Callable[[list[str]], Left], monkeypatch: pytest.MonkeyPatch
+    page: Path, tmp_path: Path, typed: Callable[[list[str]], CommandResult], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prepare(page, tmp_path, typed)
     for words in commands(page):
@@ -92,14 +92,14 @@ def test_every_command(
         exec(compile(block, page.name, "exec"), {"__name__": "__main__"})
 
 
-def test_ones_own_data_answer(tmp_path: Path, typed: Callable[[list[str]], Left]) -> None:
+def test_ones_own_data_answer(tmp_path: Path, typed: Callable[[list[str]], CommandResult]) -> None:
     """What the page promises: the fact comes first, and after the edit the other one."""
     write_files(OWN, tmp_path)
     said = [typed(words).stdout for words in commands(OWN)]
     assert [re.findall(r"because *\n(\S+)", out) for out in said[-2:]] == [["Veltheim"], ["Ostmark"]]
 
 
-def test_the_readme(tmp_path: Path, typed: Callable[[list[str]], Left]) -> None:
+def test_the_readme(tmp_path: Path, typed: Callable[[list[str]], CommandResult]) -> None:
     """Its answers begin as it shows, whatever the last training made of the rest; its Python prints what was edited."""
     page = ROOT / "README.md"
     write_files(page, tmp_path)
