@@ -134,7 +134,7 @@ def test_a_long_document_is_quick_and_small(graph: KnowledgeGraph) -> None:
         Mention(n, n + 2, ids[n % len(ids)], "KG", ("P123", "R:P123", "P400", REFLEXIVE), (LAND, NINTENDO, BOY, PLAYER))
         for n in range(1, 20_000, 10)
     ]
-    start = time.perf_counter()
+    start = time.process_time()
     html = document_page(Document("t", [START, *words], mentions), graph)
-    assert time.perf_counter() - start < 5, "seconds; 0.2 when nothing else runs"
+    assert time.process_time() - start < 5, "seconds of this process; measured 0.2"
     assert len(html.encode()) < 5_000_000

@@ -25,7 +25,7 @@ KGLM = [sys.executable, "-m", "kglm"]
     [
         (["--host", "0.0.0.0"], "0.0.0.0 can be reached from other machines, and there is no token"),
         (["--host", "0.0.0.0", "--token", "short"], "a token of 5 characters"),
-        (["--persist"], "edits are to be stored but not allowed"),
+        (["--persist"], "--persist stores edits, but edits are not allowed"),
         (["--port", "70000"], "port 70000"),
         (["--queue", "0"], "queue = 0"),
         (["--time", "nan"], "compute_seconds = nan"),

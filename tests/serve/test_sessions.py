@@ -1,9 +1,8 @@
-"""Edits: off unless allowed, each visitor's own, followed at once, undone to the last digit, stored only if asked."""
+"""Edits: off by default, visible in one session, effective at once, undone exactly, stored only with --persist."""
 
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -173,13 +172,17 @@ class TestManyVisitors:
             assert [each.get("/api/edits").status for each in (first, second, third)] == [200, 404, 200]
 
     def test_idle_for_too_long(self, live: FactAwareLM) -> None:
-        with serving(live, allow_edit=True, limits=Limits(session_seconds=0.05)) as client:
+        with serving(live, allow_edit=True) as client:
+            now = 0.0
+            client.service.sessions.clock = lambda: now
             visitor = client.with_session()
-            time.sleep(0.1)
+            for now in (7200.0, 14400.0):  # each use starts the time again
+                assert visitor.get("/api/edits").status == 200
+            now += 7201
             assert visitor.get("/api/edits").code == "no_session"
 
     def test_a_model_that_was_let_go_is_made_again(self, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(sessions, "WARM", 1)
+        monkeypatch.setattr(sessions, "MODELS_IN_MEMORY", 1)
         one, other = client.with_session(), client.with_session()
         one.post("/api/edits", EDIT)
         edited = one.words(top=50)

@@ -85,11 +85,11 @@ def serve(
         from kglm.train.threads import choose_threads
 
         torch.set_num_threads(threads or choose_threads())
-        live = FactAwareLM.open(home, kg=kg)
+        model = FactAwareLM.open(home, kg=kg)
         if run is None and not documents and bundled.ARTICLES.exists():
             documents = [bundled.ARTICLES]
         library = Library(document for path in documents or () for document in read_documents(path))
-        service = Service(live, config, library)
+        service = Service(model, config, library)
         if not config.loopback:
             warn("the token travels in the clear; put something that speaks TLS in front")
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))

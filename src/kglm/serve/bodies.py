@@ -11,7 +11,7 @@ MAX_TEXT, MAX_WORDS = 20_000, 1_000
 MAX_ARTICLE = 20_000
 """Characters of a text to annotate."""
 MAX_SPANS = 200
-"""Entities given with a prompt."""
+"""Mentions given with a prompt."""
 
 Text = Annotated[str, StringConstraints(max_length=MAX_TEXT)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=300)]

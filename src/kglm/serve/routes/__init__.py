@@ -1,4 +1,4 @@
-"""Routes: answers of the model, read-only lookups, edits. Here is what all of them use."""
+"""Routes in three modules: answers of the model, read-only lookups, edits. Here are the helpers they share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SessionName = Annotated[
         min_length=22,
         max_length=64,
         pattern=r"^[A-Za-z0-9_-]+$",
-        description="A session from POST /api/sessions: the answer includes its edits.",
+        description="A session from POST /api/sessions: the response includes its edits.",
     ),
 ]
 
