@@ -216,7 +216,9 @@ class TestLookingUp:
         assert client.get("/api/relations?q=P26").json["relations"][0]["label"] == "spouse"
         assert len(client.get("/api/relations").json["relations"]) == 3
 
-    @pytest.mark.parametrize("query", ["limit=0", "limit=101", "limit=x", f"q={'x' * 201}", "limit=1e400"])
+    @pytest.mark.parametrize(
+        "query", ["limit=0", "limit=101", "limit=x", f"q={'x' * 201}", "limit=1e400", "q=a&q=b", "relation=&relation="]
+    )
     def test_what_does_not_fit(self, client: Client, query: str) -> None:
         for place in ("entities", "relations", "documents"):
             assert client.get(f"/api/{place}?{query}").status == 422

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
-from fastapi import FastAPI, Path, Request
+from fastapi import Depends, FastAPI, Path, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from starlette.exceptions import HTTPException
@@ -18,7 +18,7 @@ from kglm.errors import KglmError
 from kglm.serve import bodies
 from kglm.serve.guard import Guard
 from kglm.serve.problems import Problem, from_error
-from kglm.serve.routes import answer, edit, read, service_of
+from kglm.serve.routes import answer, check_query, edit, read, service_of
 from kglm.serve.service import Service
 
 ERRORS: dict[int | str, dict[str, Any]] = {
@@ -54,6 +54,7 @@ def make_app(service: Service) -> Guard:
         docs_url=None,
         redoc_url=None,
         responses=ERRORS,
+        dependencies=[Depends(check_query)],
         lifespan=lifespan,
         redirect_slashes=False,
     )
@@ -118,11 +119,8 @@ async def _on_invalid_request(_: Request, error: Exception) -> Response:
 
 async def _on_http_error(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    message = {
-        404: "there is nothing at this address; see /openapi.json",
-        405: "this address does not support that method",
-    }
-    text = message.get(error.status_code, str(error.detail))
+    messages = {404: "there is nothing at this address", 405: "this address does not support that method"}
+    text = messages.get(error.status_code, str(error.detail))
     return _response(Problem(error.status_code, text, **dict(error.headers or {})))
 
 

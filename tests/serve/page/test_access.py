@@ -218,7 +218,7 @@ def test_what_programs_can_ask_can_be_read(visit: Open, server: Client) -> None:
     page.get_by_role("link", name="API").click()
     route = page.locator(".routes details").filter(has=page.get_by_text("POST /api/complete", exact=True))
     route.locator("summary").click()
-    assert "What comes next" in route.inner_text()
+    assert "Predict the next word" in route.inner_text()
     rows = [row.split("\t")[:2] for row in route.locator("table").first.inner_text().split("\n")]
     assert ["top", "integer, else 10, from 1 to 50"] in rows
     paths = server.get("/openapi.json").json["paths"]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Annotated
 
 from fastapi import Header, Request
 
+from kglm.serve.problems import Problem
 from kglm.serve.service import Service
 
 SessionName = Annotated[
@@ -18,6 +20,14 @@ SessionName = Annotated[
         description="A session from POST /api/sessions: the response includes its edits.",
     ),
 ]
+
+
+def check_query(request: Request) -> None:
+    """Refuse a query parameter that is given more than once: none of them is a list."""
+    counts = Counter(name for name, _ in request.query_params.multi_items())
+    for name, count in counts.items():
+        if count > 1:
+            raise Problem(422, f"query.{name[:60]}: given {count} times; give it once")
 
 
 def service_of(request: Request) -> Service:
