@@ -32,8 +32,10 @@ def print_stream(prompt: Sequence[str], words: Iterable[str]) -> None:
 
 
 def text_pieces(words: Iterable[str]) -> Iterator[str]:
-    """Yield the detokenised text piece by piece. A word is yielded once the next one is there: that word decides
-    whether a blank stands between them."""
+    """Yield the detokenised text piece by piece, each word after the next one is known.
+
+    The next word decides whether there is a blank between them.
+    """
     sentence: list[str] = []
     shown, between = 0, ""
     for word in words:
@@ -54,8 +56,8 @@ def text_pieces(words: Iterable[str]) -> Iterator[str]:
 
 def print_with_facts(prompt: Sequence[str], generated: Sequence[GeneratedWord]) -> None:
     """Print the text with its names in colour, then a table of the names and the fact behind each."""
-    words = [*prompt, *(each.word for each in generated)]
-    reasons = [None] * len(prompt) + [each.reason for each in generated]
+    words = [*prompt, *(word.word for word in generated)]
+    reasons = [None] * len(prompt) + [word.reason for word in generated]
     colours: dict[str, str] = {}
     text = Text()
     names: list[tuple[list[str], str, Reason]] = []
