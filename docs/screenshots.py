@@ -41,7 +41,7 @@ def explored(page: Any) -> None:
     page.wait_for_selector("#explore .mention")
     for mention in page.locator("#explore .mention").all():
         mention.click()
-        if page.locator(".detail .came-by").count():
+        if page.locator(".detail .leading-facts").count():
             return
 
 

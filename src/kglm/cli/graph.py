@@ -178,13 +178,12 @@ def find(
 ) -> None:
     """Find entities by name: exact matches first, then those with more facts."""
     with KnowledgeGraph.open(kg) as graph:
-        found = graph.search(text, limit)
+        hits = graph.search(text, limit)
     if json:
-        print_json([hit._asdict() for hit in found])
-    elif found:
+        print_json([hit._asdict() for hit in hits])
+    elif hits:
         rows = [
-            (hit.id, hit.label, hit.match if hit.match != hit.label else "", hit.facts, hit.description)
-            for hit in found
+            (hit.id, hit.label, hit.match if hit.match != hit.label else "", hit.facts, hit.description) for hit in hits
         ]
         print_table("", ("id", "label", "found as", "facts", ""), rows, right=(3,))
     else:

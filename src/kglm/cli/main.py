@@ -117,8 +117,8 @@ for group in (app, tables.app):
         verb.cls = Verb
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"kglm {__version__}")
         raise typer.Exit
 

@@ -63,20 +63,20 @@ def perplexity(
     from kglm.evaluate.rows import perplexity_table, read_result, score_runs
     from kglm.plots import Series, bar_chart
 
-    found = [(path, read_result(path)) for path in results or ()]
+    scored = [(path, read_result(path)) for path in results or ()]
     if run:
         if not data:
             raise ConfigError("--run without --data", remedy="give the documents to score: --data DOCS")
-        found += score_runs(run, data, proposal or (), method, samples, workers=workers)
-    if not found:
+        scored += score_runs(run, data, proposal or (), method, samples, workers=workers)
+    if not scored:
         raise ConfigError("nothing to show", remedy="give results of evaluate --to, or --run RUN --data DOCS")
-    rows = perplexity_table(found)
+    rows = perplexity_table(scored)
     if chart is not None:
-        shown = [row for row in rows if row["upp"] is not None]
+        charted = [row for row in rows if row["upp"] is not None]
         series = [
-            Series(name.upper(), (), [row[name] for row in shown], *_ends(shown, name)) for name in ("ppl", "upp")
+            Series(name.upper(), (), [row[name] for row in charted], *_ends(charted, name)) for name in ("ppl", "upp")
         ]
-        _write(chart, bar_chart("Perplexity (lower is better)", "", [row["model"] for row in shown], series))
+        _write(chart, bar_chart("Perplexity (lower is better)", "", [row["model"] for row in charted], series))
     published_rows = perplexity_rows() if published else []
     if json:
         print_json({"rows": [*rows, *published_rows]})
@@ -124,22 +124,24 @@ def corpus(
     from kglm.text.document import SOURCES, read_documents
     from kglm.text.vocabulary import Vocabulary
 
-    found: dict[str, dict[str, Any]] = {}
+    counts_of: dict[str, dict[str, Any]] = {}
     short = {path: f"{path.resolve().parent.name}/{path.name.partition('.')[0]}" for path in files}
     for path, name in short.items():
         words = len(Vocabulary.count(read_documents(path), min_count=min_count))
         counts = {**asdict(corpus_statistics(read_documents(path))), "vocabulary": words}
-        found[name if list(short.values()).count(name) == 1 else str(path)] = counts
+        counts_of[name if list(short.values()).count(name) == 1 else str(path)] = counts
     if chart is not None:
-        series = [Series(name, (), [count["sources"][source] for source in SOURCES]) for name, count in found.items()]
+        series = [
+            Series(name, (), [count["sources"][source] for source in SOURCES]) for name, count in counts_of.items()
+        ]
         _write(chart, bar_chart("Mentions by source", "mentions", SOURCES, series))
     if json:
-        print_json({"files": found, **({"published": CORPUS} if published else {})})
+        print_json({"files": counts_of, **({"published": CORPUS} if published else {})})
         return
     published_columns = CORPUS if published else {}
-    columns = ("", *found, *(f"{name} of Linked WikiText-2 (published)" for name in published_columns))
+    columns = ("", *counts_of, *(f"{name} of Linked WikiText-2 (published)" for name in published_columns))
     lines = [
-        (text, *(_number(column.get(key)) for column in (*found.values(), *published_columns.values())))
+        (text, *(_number(column.get(key)) for column in (*counts_of.values(), *published_columns.values())))
         for key, text in CORPUS_ROWS.items()
     ]
     _show("", columns, lines, markdown)
@@ -183,15 +185,15 @@ def completion(
     runs = {_name(path, paths): Run.open(path, kg=kg) for path in paths}
     for name, opened in runs.items():
         wanted_modes(name, opened, mode or ())
-    found = [row for name, opened in runs.items() for row in complete_all(name, opened, questions, mode or ())]  # type: ignore[arg-type]
+    answers = [row for name, opened in runs.items() for row in complete_all(name, opened, questions, mode or ())]  # type: ignore[arg-type]
     if pretrained:
         graph = _graph(kg, runs)
-        found += [row for model in pretrained.values() for row in complete_pretrained(model, graph, questions)]
-    if missing := {row.prompt.id for row in found if not row.known and row.mode != "plain"}:
+        answers += [row for model in pretrained.values() for row in complete_pretrained(model, graph, questions)]
+    if missing := {row.prompt.id for row in answers if not row.known and row.mode != "plain"}:
         warn(f"{len(missing)} subjects of the prompts are not in the graph; they are read as plain words")
     if rows is not None:
-        _write_rows(rows, [row.to_json() for row in found])
-    cells = table(found)
+        _write_rows(rows, [row.to_json() for row in answers])
+    cells = table(answers)
     if chart is not None:
         _completion_chart(chart, [cell for cell in cells if cell["scorer"] == scorer])
     if json:
@@ -201,10 +203,15 @@ def completion(
     relations = list(dict.fromkeys(cell["relation"] for cell in shown))
     lines = []
     for model, how in dict.fromkeys((cell["model"], cell["mode"]) for cell in shown):
-        ours = {cell["relation"]: cell for cell in shown if (cell["model"], cell["mode"]) == (model, how)}
-        share = ours["average"]["from_fact"]
+        by_relation = {cell["relation"]: cell for cell in shown if (cell["model"], cell["mode"]) == (model, how)}
+        share = by_relation["average"]["from_fact"]
         lines.append(
-            (model, how, *(_pair(ours[relation]) for relation in relations), "" if share is None else f"{share:.0f}")
+            (
+                model,
+                how,
+                *(_pair(by_relation[relation]) for relation in relations),
+                "" if share is None else f"{share:.0f}",
+            )
         )
     for name, scores in COMPLETION.items() if published else ():
         pairs = (
@@ -221,9 +228,9 @@ def _completion_chart(path: Path, cells: list[dict[str, Any]]) -> None:
     relations = list(dict.fromkeys(cell["relation"] for cell in cells))
     series = []
     for model, how in dict.fromkeys((cell["model"], cell["mode"]) for cell in cells):
-        ours = {cell["relation"]: cell["at1"] for cell in cells if (cell["model"], cell["mode"]) == (model, how)}
+        at1_of = {cell["relation"]: cell["at1"] for cell in cells if (cell["model"], cell["mode"]) == (model, how)}
         name = model if how == "plain" else f"{model}, {how}"
-        series.append(Series(name, (), [ours[relation] for relation in relations]))
+        series.append(Series(name, (), [at1_of[relation] for relation in relations]))
     _write(path, bar_chart("A right word is the most probable", "%", relations, series))
 
 

@@ -69,19 +69,19 @@ class Library:
                 lists.append(self._index.get((kind, value), ()))
         if not lists:
             return range(1, len(self) + 1)
-        found = set(lists[0]).intersection(*lists[1:])
+        numbers = set(lists[0]).intersection(*lists[1:])
         if filter.mention_conditions > 1:
-            found = {number for number in found if any(map(filter.fits, self[number].mentions))}
-        return sorted(found)
+            numbers = {number for number in numbers if any(map(filter.fits, self[number].mentions))}
+        return sorted(numbers)
 
     def _with_prefix(self, prefix: str) -> Sequence[int]:
         """Documents with a word that starts with the prefix."""
-        place, found = bisect_left(self._words, prefix), set[int]()
+        place, numbers = bisect_left(self._words, prefix), set[int]()
         for word in self._words[place : place + MAX_EXPANSIONS]:
             if not word.startswith(prefix):
                 break
-            found.update(self._index["word", word])
-        return sorted(found)
+            numbers.update(self._index["word", word])
+        return sorted(numbers)
 
     @staticmethod
     def neighbours(numbers: Numbers, number: int) -> tuple[int | None, int | None]:

@@ -37,15 +37,15 @@ class Lookup:
 
         Within each group, nodes with more facts come first.
         """
-        found: dict[int, None] = {}
+        nodes: dict[int, None] = {}
         if (by_id := graph.find(text.strip())) is not None:
-            found[by_id] = None
+            nodes[by_id] = None
         for hit in graph.search(text, limit):
             if (node := graph.find(hit.id)) is not None:
-                found[node] = None
-        if len(found) < limit:
-            found |= dict.fromkeys(self._with_words(graph, text, limit))
-        return list(found)[:limit]
+                nodes[node] = None
+        if len(nodes) < limit:
+            nodes |= dict.fromkeys(self._with_words(graph, text, limit))
+        return list(nodes)[:limit]
 
     def _with_words(self, graph: KnowledgeGraph, text: str, limit: int) -> list[int]:
         """Nodes whose names have all the words; the last word may be a prefix."""
@@ -61,8 +61,8 @@ class Lookup:
         return [int(node) for node in nodes[np.argsort(-degree, kind="stable")][:limit]]
 
     def _with_prefix(self, prefix: str) -> npt.NDArray[np.int64]:
-        found = [np.array(self._nodes_with_word[word], np.int64) for word in self._expansions(prefix)]
-        return np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
+        nodes = [np.array(self._nodes_with_word[word], np.int64) for word in self._expansions(prefix)]
+        return np.unique(np.concatenate(nodes)) if nodes else np.empty(0, np.int64)
 
     def _expansions(self, prefix: str) -> Iterator[str]:
         place = bisect_left(self._words, prefix)

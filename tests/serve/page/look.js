@@ -28,7 +28,7 @@
     if (element.closest(".unseen, .skip, .off, [aria-pressed=false].toggle, noscript")) continue;
     const style = getComputedStyle(element);
     const back = behind(element.closest("svg.graph") ? element.closest("svg").parentElement : element);
-    const said = element.closest("svg .said");
+    const said = element.closest("svg .next-word");
     const front = over(rgba(element.closest("svg.graph") ? style.fill : style.color), back);
     const [a, b] = [light(front), light(said ? rgba(getComputedStyle(said.querySelector("rect")).fill) : back)];
     const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);

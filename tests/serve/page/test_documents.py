@@ -29,7 +29,7 @@ def test_a_mention_tells_all(visit: Open) -> None:
     assert "Barack Obama" in page.locator("dialog .fact-row").first.inner_text()
     page.keyboard.press("Escape")
     text.get_by_text("Michelle Obama").click()
-    detail.get_by_text("What would the model say here?").click()
+    detail.get_by_text("What does the model predict here?").click()
     page.wait_for_selector("#complete .bar")
     assert query(page)["text"] == ["Barack Obama was born in Honolulu. He married"]
 
@@ -54,7 +54,7 @@ def test_filters_narrow_the_list_and_stay_in_the_address(visit: Open, server: Cl
     page.reload()
     page.locator(".doc-title", has_text=second["title"]).wait_for()
     page.get_by_label("Source", exact=True).select_option("WIKI")
-    page.get_by_text("No document fits.").wait_for()
+    page.get_by_text("No document matches.").wait_for()
     page.go_back()
     page.locator(".doc-title", has_text=second["title"]).wait_for()
     page.get_by_role("button", name="Remove the filter entity Honolulu").click()

@@ -33,7 +33,7 @@ def test_an_entity_is_found_by_its_name(visit: Open) -> None:
     page.get_by_role("option", name="Chicago").wait_for()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
-    page.get_by_text("besides what there is").click()
+    page.get_by_text("add to the present values").click()
     page.get_by_role("button", name="Change the fact").click()
     page.wait_for_selector(".split:not([aria-busy]) .compared")
     assert "Chicago" in words(page)
