@@ -37,7 +37,7 @@ def generated(page: Any) -> None:
 
 
 def explored(page: Any) -> None:
-    """A document, and whom one of its mentions came by."""
+    """A document, and the facts that lead to one of its mentions."""
     page.wait_for_selector("#explore .mention")
     for mention in page.locator("#explore .mention").all():
         mention.click()

@@ -26,9 +26,9 @@ HEAD = b"POST /api/complete HTTP/1.1\r\nHost: localhost\r\nContent-Type: applica
 
 
 @pytest.fixture(scope="module")
-def hasty(live: FactAwareLM) -> Iterator[Client]:
+def hasty(model: FactAwareLM) -> Iterator[Client]:
     """A server with a short time limit for requests to arrive and responses to be read."""
-    with serving(live, limits=Limits(read_seconds=0.4)) as client:
+    with serving(model, limits=Limits(read_seconds=0.4)) as client:
         yield client
 
 
@@ -77,8 +77,8 @@ def wait_for(client: Client, waiting: int) -> None:
     wait_until(lambda: client.service.queue.waiting == waiting)
 
 
-def test_two_hundred_requests_at_once_and_none_is_lost(live: FactAwareLM) -> None:
-    with serving(live, limits=Limits()) as client:
+def test_two_hundred_requests_at_once_and_none_is_lost(model: FactAwareLM) -> None:
+    with serving(model, limits=Limits()) as client:
         prompts = [f"{PROMPT} {number}" for number in range(200)]
         body = [json.dumps({"text": prompt, "top": 1, "reasons": 1}).encode() for prompt in prompts]
         connections = [client.socket() for _ in prompts]
@@ -96,29 +96,29 @@ def test_two_hundred_requests_at_once_and_none_is_lost(live: FactAwareLM) -> Non
         assert client.service.queue.refused == client.service.queue.timed_out == 0
 
 
-def test_a_full_queue_says_when_to_try_again(live: FactAwareLM) -> None:
-    with serving(live, limits=Limits(queue=3)) as client:
+def test_a_full_queue_says_when_to_try_again(model: FactAwareLM) -> None:
+    with serving(model, limits=Limits(queue=3)) as client:
         with Held(client) as held, ThreadPoolExecutor(10) as pool:
-            asked = [pool.submit(client.post, "/api/complete", {"text": PROMPT})]
+            responses = [pool.submit(client.post, "/api/complete", {"text": PROMPT})]
             assert held.begun.wait(20)
-            asked += [pool.submit(client.post, "/api/complete", {"text": f"{PROMPT} {n}"}) for n in range(9)]
-            wait_until(lambda: sum(each.done() for each in asked) == 6)
-            early = [each.result() for each in asked if each.done()]
+            responses += [pool.submit(client.post, "/api/complete", {"text": f"{PROMPT} {n}"}) for n in range(9)]
+            wait_until(lambda: sum(each.done() for each in responses) == 6)
+            early = [each.result() for each in responses if each.done()]
             assert client.get("/api/health").status == 200, "the rest of the server answers"
             assert client.post("/api/link", {"text": "a"}).status == 429
             held.go_on.set()
-            answers = [each.result() for each in asked]
+            answers = [each.result() for each in responses]
         assert Counter(answer.status for answer in answers) == {200: 4, 429: 6}
         assert all((each.code, each.headers["retry-after"]) == ("busy", "2") for each in early)
         assert "kglm_refused_total 7" in client.get("/metrics").body.decode()
         assert client.words()
 
 
-def test_too_many_connections(live: FactAwareLM) -> None:
+def test_too_many_connections(model: FactAwareLM) -> None:
     limits = Limits(connections=2, read_seconds=1000)  # no connection is closed because it is slow
-    with serving(live, limits=limits) as client:
+    with serving(model, limits=limits) as client:
         with Held(client) as held, ThreadPoolExecutor(2) as pool:
-            asked = [pool.submit(client.post, "/api/complete", {"text": PROMPT}) for _ in range(2)]
+            responses = [pool.submit(client.post, "/api/complete", {"text": PROMPT}) for _ in range(2)]
             held.begun.wait(20)
             wait_for(client, 1)
             answer = client.get("/api/health")
@@ -128,7 +128,7 @@ def test_too_many_connections(live: FactAwareLM) -> None:
             for connection in idle:
                 connection.close()
             held.go_on.set()
-            assert [each.result().status for each in asked] == [200, 200]
+            assert [each.result().status for each in responses] == [200, 200]
         assert client.get("/api/health").status == 200
 
 
@@ -243,20 +243,20 @@ class TestClientsThatLeave:
         assert computed == ["first", "third"]
 
 
-def test_a_server_that_stops_fails_its_requests(live: FactAwareLM) -> None:
-    with serving(live) as client, ThreadPoolExecutor(2) as pool:
+def test_a_server_that_stops_fails_its_requests(model: FactAwareLM) -> None:
+    with serving(model) as client, ThreadPoolExecutor(2) as pool:
         with Held(client) as held:
-            asked = [pool.submit(client.post, "/api/complete", {"text": PROMPT}) for _ in range(2)]
+            responses = [pool.submit(client.post, "/api/complete", {"text": PROMPT}) for _ in range(2)]
             assert held.begun.wait(20)
             wait_for(client, 1)
             client.service.queue.stop()
-            answers = [each.result(20) for each in asked]
+            answers = [each.result(20) for each in responses]
         assert [(each.status, each.code) for each in answers] == [(503, "unavailable")] * 2
         assert client.post("/api/link", {"text": "a"}).code == "unavailable"
 
 
-def test_a_generation_out_of_time_ends_with_an_error(live: FactAwareLM) -> None:
-    with serving(live, limits=Limits(compute_seconds=100)) as client:
+def test_a_generation_out_of_time_ends_with_an_error(model: FactAwareLM) -> None:
+    with serving(model, limits=Limits(compute_seconds=100)) as client:
         seconds = itertools.count()
         client.service.queue._clock = lambda: float(next(seconds))  # each look at the clock takes a second
         answer = client.post("/api/generate", {"text": PROMPT, "words": 200})

@@ -160,8 +160,8 @@ class TestHostileText:
         assert "August" in words(page) or words(page)
 
 
-def test_the_token_is_asked_for_until_it_is_right(visit: Open, live: FactAwareLM) -> None:
-    with serving(live, token=TOKEN) as strict:
+def test_the_token_is_asked_for_until_it_is_right(visit: Open, model: FactAwareLM) -> None:
+    with serving(model, token=TOKEN) as strict:
         page = visit(complete(), at=strict, allowed="status of 401")
         assert "KGLM_TOKEN" in page.locator("dialog").inner_text()
         page.get_by_label("Token", exact=True).fill("wrong")

@@ -81,8 +81,8 @@ def test_sources_are_hidden_and_a_text_of_ones_own_is_annotated(visit: Open) -> 
     assert page.locator("#explore .text").inner_text().strip() == "Michelle Obama met Barack Obama."
 
 
-def test_a_server_without_documents_says_so(visit: Open, live: FactAwareLM) -> None:
-    with serving(live) as bare:
+def test_a_server_without_documents_says_so(visit: Open, model: FactAwareLM) -> None:
+    with serving(model) as bare:
         page = visit("#/explore", at=bare)
         page.get_by_text("--documents").wait_for()
 
@@ -111,9 +111,9 @@ def test_a_mention_has_an_address(visit: Open) -> None:
 
 def test_a_document_that_is_not_there(visit: Open) -> None:
     page = visit()
-    for number, said in (("99999", "99,999"), ("0", "0"), ("first", "first")):
+    for number, shown in (("99999", "99,999"), ("0", "0"), ("first", "first")):
         at(page, f"#/explore/{number}")
-        page.get_by_text(f"There is no document {said}; there are 30.").wait_for()
+        page.get_by_text(f"There is no document {shown}; there are 30.").wait_for()
 
 
 def test_a_heading_has_a_line_of_its_own(visit: Open) -> None:
