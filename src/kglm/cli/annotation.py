@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kglm.cli.output import Json, print_json, print_table, say
+from kglm.cli.output import Json, print_json, print_line, print_table
 from kglm.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -97,8 +97,8 @@ def _print(report: AnnotateReport, to: Path, html: Path | None) -> None:
     rows += [(name, count) for name, count in sorted(report.counts.items()) if count]
     print_table(str(to), ("", "count"), rows, right=(1,))
     for failure in report.failures[:10]:
-        say(f"left out: {failure}")
+        print_line(f"left out: {failure}")
     if len(report.failures) > 10:
-        say(f"… and {len(report.failures) - 10} more; see --json")
+        print_line(f"… and {len(report.failures) - 10} more; see --json")
     if html is not None:
-        say(f"pages: {html / 'index.html'}")
+        print_line(f"pages: {html / 'index.html'}")

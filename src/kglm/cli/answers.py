@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kglm import bundled
-from kglm.cli.output import Json, note, print_json, print_table, say
+from kglm.cli.output import Json, note, print_json, print_line, print_table
 from kglm.errors import ConfigError, DataError, KglmError
 
 if TYPE_CHECKING:
@@ -82,14 +82,14 @@ def complete(
         print_json(completion.to_json())
         return
     if not completion.mentions and links != "none":
-        say(NO_NAME)
+        print_line(NO_NAME)
     _print_completion(completion, why)
 
 
 def _print_completion(completion: Completion, why: bool) -> None:
     for mention in completion.mentions:
         if mention.p >= 0.005:
-            say(str(mention))
+            print_line(str(mention))
     rows: list[tuple[str, float, str]] = []
     for word in completion.words:
         reasons = [reason for reason in word.reasons if reason.p >= MIN_SHARE * word.p][: None if why else 1]
@@ -165,7 +165,7 @@ def link(words: Words, kg: Kg = None, json: Json = False) -> None:
         print_json({"prompt": tokens, "mentions": [mention.to_json() for mention in mentions]})
         return
     if not mentions:
-        say(NO_NAME)
+        print_line(NO_NAME)
         return
     rows = []
     for _, group in groupby(mentions, key=lambda mention: (mention.start, mention.end)):

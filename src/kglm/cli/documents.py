@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kglm.cli.output import Json, print_json, print_table, say
+from kglm.cli.output import Json, print_json, print_line, print_table
 
 if TYPE_CHECKING:
     from kglm.annotate.statistics import CorpusStatistics
@@ -71,7 +71,7 @@ def doctor(
     else:
         for finding in findings:
             remedy = f" ({finding.remedy})" if finding.remedy else ""
-            say(f"{finding.level:7}  {finding.place}: {finding.what}{remedy}")
-        say(f"{path}: {'healthy' if not errors else f'{errors} errors'}")
+            print_line(f"{finding.level:7}  {finding.place}: {finding.what}{remedy}")
+        print_line(f"{path}: {'healthy' if not errors else f'{errors} errors'}")
     if errors:
         raise typer.Exit(2)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kglm.cli.output import Json, print_json, print_table, say
+from kglm.cli.output import Json, print_json, print_line, print_table
 from kglm.errors import ConfigError
 
 METHODS = ("particle", "importance", "beam", "exact", "annotated")
@@ -143,10 +143,10 @@ def _print(result: dict[str, Any], run: str) -> None:
             rows.append((text, result[name], shown))
     print_table(title, ("", "", "95 % over documents"), rows, right=(1, 2))
     if note := result.get("note"):
-        say(f"Note: {note}.")
+        print_line(f"Note: {note}.")
     if result["method"] == "beam":
-        say("The beam gives a lower bound of p(x): the perplexity is at most this.")
+        print_line("The beam gives a lower bound of p(x): the perplexity is at most this.")
     elif result["method"] == "annotated" and not result["unexplained_mentions"]:
-        say("The annotated joint likelihood is a lower bound of p(x): the perplexity is at most this.")
+        print_line("The annotated joint likelihood is a lower bound of p(x): the perplexity is at most this.")
     elif result["method"] == "annotated":
-        say("Not a bound: mentions that no fact explains are scored as plain words.")
+        print_line("Not a bound: mentions that no fact explains are scored as plain words.")

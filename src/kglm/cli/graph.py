@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kglm.cli.output import Json, print_json, print_table, say
+from kglm.cli.output import Json, print_json, print_line, print_table
 from kglm.errors import KglmError
 from kglm.kg.arrays import canonical_id
 from kglm.kg.edits import FactEdit, NewEntity
@@ -85,7 +85,7 @@ def import_(
         right=(1,),
     )
     for problem in report.problems:
-        say(f"warning: {problem}")
+        print_line(f"warning: {problem}")
 
 
 @app.command()
@@ -105,9 +105,9 @@ def show(
             print_json(description)
             return
         about = f" — {description['description']}" if description["description"] else ""
-        say(f"{description['label']} ({description['id']}){about}")
+        print_line(f"{description['label']} ({description['id']}){about}")
         if description["aliases"]:
-            say(f"also: {', '.join(description['aliases'])}")
+            print_line(f"also: {', '.join(description['aliases'])}")
         rows = [(fact["relation_label"], fact["label"], fact["tail"], _extras(fact)) for fact in description["facts"]]
         if rows:
             print_table("", ("relation", "value", "id", ""), rows)
@@ -115,7 +115,7 @@ def show(
             names = [f"{head['label']} ({head['id']})" for head in (heads if everything else heads[:MAX_HEADS])]
             more = len(heads) - len(names)
             label = heads[0]["relation_label"]
-            say(f"← {label} ({relation}): {', '.join(names)}{f' and {more:,} more' if more > 0 else ''}")
+            print_line(f"← {label} ({relation}): {', '.join(names)}{f' and {more:,} more' if more > 0 else ''}")
 
 
 def _extras(fact: dict[str, Any]) -> str:
@@ -187,7 +187,7 @@ def find(
         ]
         print_table("", ("id", "label", "found as", "facts", ""), rows, right=(3,))
     else:
-        say(f"no entity has the name {text!r} or a name that starts with it")
+        print_line(f"no entity has the name {text!r} or a name that starts with it")
 
 
 @app.command()
@@ -228,9 +228,9 @@ def edit(
             print_json({"changes": [change._asdict() for change in changes], "generation": stored.generation})
         else:
             for line in _lines(graph, changes):
-                say(line)
+                print_line(line)
             if undo and not changes:
-                say("nothing to undo: the last edit only created an entity, which stays, without facts")
+                print_line("nothing to undo: the last edit only created an entity, which stays, without facts")
 
 
 def _edit(graph: KnowledgeGraph, requested: list[tuple[str, str]], entities: list[str]) -> list[Change]:

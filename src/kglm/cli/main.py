@@ -70,7 +70,7 @@ def _graph_verbs() -> Any:
 
 
 def _plain(params: list[Any]) -> list[Any]:
-    """Show no value for options that take none, and say which options can be given several times."""
+    """Show no value for options that take none, and mark those that can be given several times."""
     for param in params:
         if getattr(param, "is_flag", False) and param.metavar is None:
             param.metavar = ""

@@ -31,7 +31,7 @@ def print_table(
 ) -> None:
     """Print a table: numbers with separators, text without markup; cells of type `Text` keep their style."""
     if title:
-        say(title)
+        print_line(title)
     table = Table(box=None, pad_edge=False)
     for number, column in enumerate(columns):
         table.add_column(column, justify="right" if number in right else "left", overflow="fold")
@@ -58,7 +58,7 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
-def say(text: str | Text, end: str = "\n") -> None:
+def print_line(text: str | Text, end: str = "\n") -> None:
     """Print a line of text, without markup."""
     shown = text if isinstance(text, Text) else _literal(text)
     Console(highlight=False, emoji=False, soft_wrap=True).print(shown, end=end)

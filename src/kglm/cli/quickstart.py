@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from kglm import bundled
-from kglm.cli.output import say
+from kglm.cli.output import print_line
 
 PROMPT = "Barack Obama was born on"
 EDIT = "Barack Obama date of birth 21 March 2013"
@@ -40,14 +40,14 @@ def quickstart(
     started = time.monotonic()
     with _step("1  A graph", f"kglm kg import facts.tsv --entities entities.jsonl --to {demo.kg}"):
         if report := demo.build():
-            say(f"{report.facts:,} facts of {report.entities:,} entities")
+            print_line(f"{report.facts:,} facts of {report.entities:,} entities")
     with _step("2  Texts about its entities, and questions about entities that no text mentions"):
         demo.write()
     with _step("3  A linked corpus", f"kglm annotate {demo.texts} --kg {demo.kg} --to {demo.corpus}"):
         demo.annotate()
     with _step("4  Vectors of entities", f"kglm kg embed {demo.kg} --dim {demo.config.dim}"):
         if vectors := demo.embed():
-            say(f"filtered MRR {vectors.mrr:.3f}, Hits@10 {vectors.hits10:.3f}")
+            print_line(f"filtered MRR {vectors.mrr:.3f}, Hits@10 {vectors.hits10:.3f}")
     runs = {model: demo.run(model) for model in ("kglm", "awd-lstm", "proposal")}
     data = f"--data {demo.corpus} --valid {demo.checked_corpus} --kg {demo.kg}"
     with _step("5  Three models", f"kglm train kglm {data} --config {config} --to {runs['kglm']}"):
@@ -59,15 +59,17 @@ def quickstart(
         scored = score_runs([plain, kglm], held, (), "particle", 100, workers=workers)
         scored += score_runs([kglm], held, [Path(proposal)], "importance", 100, workers=workers)
         tables.print_perplexity(perplexity_table(scored))
-        say("The proposal of importance sampling was not trained on these names and misses most of them;")
-        say("the particle filter finds them in the graph.")
+        print_line("The proposal of importance sampling was not trained on these names and misses most of them;")
+        print_line("the particle filter finds them in the graph.")
     command = f"kglm table completion {demo.questions} --run {plain} --run {kglm}"
     modes = ["plain", "oracle", "linked"]
     with _step("7  Questions about held-out entities in held-out wordings", command):
         rows = demo.home / "answers.jsonl"
         tables.completion(demo.questions, [plain, kglm], mode=modes, rows=rows, published=False)
         if demo.strange_questions.stat().st_size:
-            say("\nThe same in wordings whose verb was never seen with the relation: the model has to guess")
+            print_line(
+                "\nThe same in wordings with a word that no other text uses for the relation: guesses"
+            )
             rows = demo.home / "strange-answers.jsonl"
             tables.completion(demo.strange_questions, [plain, kglm], mode=modes, rows=rows, published=False)
     named = "" if to == bundled.QUICKSTART else f"{kglm} "
@@ -75,18 +77,18 @@ def quickstart(
         answers.complete([kglm, PROMPT], why=True, top=3)
     with _step("9  The same after an edit of the graph", f'kglm complete {named}"{PROMPT}" --edit "{EDIT}" --why'):
         answers.complete([kglm, PROMPT], edit=[EDIT], why=True, top=3)
-    say(f"\nDone in {(time.monotonic() - started) / 60:.1f} minutes.")
+    print_line(f"\nDone in {(time.monotonic() - started) / 60:.1f} minutes.")
     if not named:
-        say(f"In this folder, kglm complete, generate, link and serve now use {kglm} by default.")
-    say(f"Try it in a browser: kglm serve {named}--allow-edit")
+        print_line(f"In this folder, kglm complete, generate, link and serve now use {kglm} by default.")
+    print_line(f"Try it in a browser: kglm serve {named}--allow-edit")
 
 
 @contextmanager
 def _step(title: str, command: str = "") -> Iterator[None]:
     """Print the title of a step, the command that does it, and the seconds it took."""
-    say(f"\n{title}")
+    print_line(f"\n{title}")
     if command:
-        say(f"   {command}")
+        print_line(f"   {command}")
     started = time.monotonic()
     yield
-    say(f"   ({time.monotonic() - started:.0f} s)")
+    print_line(f"   ({time.monotonic() - started:.0f} s)")

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from kglm import bundled
-from kglm.cli.output import note, say, warn
+from kglm.cli.output import note, print_line, warn
 from kglm.errors import ConfigError, DataError
 
 RUN = (
@@ -96,7 +96,7 @@ def serve(
         if not config.loopback:
             warn("the token is sent unencrypted; put a TLS proxy in front of the server")
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-        say(f"kglm serves {name_of(home)} at {address(config, listening)}")
+        print_line(f"kglm serves {name_of(home)} at {address(config, listening)}")
         sys.stdout.flush()
         with contextlib.suppress(KeyboardInterrupt):
             make_server(service).run(sockets=[listening])

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from kglm import bundled
-from kglm.cli.output import Json, Markdown, print_json, print_markdown, print_table, say, warn
+from kglm.cli.output import Json, Markdown, print_json, print_line, print_markdown, print_table, warn
 from kglm.errors import ConfigError
 
 app = typer.Typer(help="Tables of the paper: perplexity, corpus, completion, editing.", no_args_is_help=True)
@@ -105,7 +105,7 @@ def print_perplexity(
     title = f"{closed['documents']} documents, {closed['tokens']:,} words; in brackets 95 % over documents"
     _show(title, columns, lines, markdown)
     for note, model in {row["note"]: row["model"] for row in rows if row["note"]}.items():
-        say(f"\n{model}: {note}.")
+        print_line(f"\n{model}: {note}.")
 
 
 @app.command()

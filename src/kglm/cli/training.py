@@ -61,7 +61,7 @@ def train(
         for record in metrics
     ]
     print_table(
-        f"{to}: nats per word, annotated joint likelihood",
+        f"{to}: nats a word by annotated joint likelihood",
         ("epoch", "step", "train", "valid", *(name.replace("_", " | ") for name in COMPONENTS)),
         rows,
         right=range(4 + len(COMPONENTS)),

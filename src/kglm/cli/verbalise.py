@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kglm.cli.output import Json, print_json, say
+from kglm.cli.output import Json, print_json, print_line
 from kglm.errors import ConfigError
 from kglm.kg.graph import KnowledgeGraph
 
@@ -47,4 +47,4 @@ def verbalise(
     if json:
         print_json({"documents": len(texts), "tokens": words, "mentions": mentions})
     else:
-        say(f"{to}: {len(texts):,} documents, {words:,} tokens, {mentions:,} mentions")
+        print_line(f"{to}: {len(texts):,} documents, {words:,} tokens, {mentions:,} mentions")

@@ -22,7 +22,7 @@ SessionName = Annotated[
 ]
 
 
-def check_query(request: Request) -> None:
+async def check_query(request: Request) -> None:
     """Refuse a query parameter that is given more than once: none of them is a list."""
     counts = Counter(name for name, _ in request.query_params.multi_items())
     for name, count in counts.items():

@@ -20,12 +20,15 @@ router = APIRouter(prefix="/api")
 
 NameQuery = Annotated[str, Query(max_length=200, description="A name, or the start of one.")]
 WordsQuery = Annotated[str, Query(max_length=200, description="Words that the document contains.")]
-Offset = Annotated[int, Query(ge=0, le=10_000_000)]
-Limit = Annotated[int, Query(ge=1, le=100)]
-Id = Annotated[str, Query(min_length=1, max_length=300)]
-EntityId = Annotated[str, Path(min_length=1, max_length=300)]
-Number = Annotated[int, Path(ge=1, le=2**31)]
-Source = Annotated[Literal["WIKI", "NEL", "KG", "COREF"] | None, Query()]
+Offset = Annotated[int, Query(ge=0, le=10_000_000, description="Number of results to skip.")]
+Limit = Annotated[int, Query(ge=1, le=100, description="Maximum number of results.")]
+RelationQuery = Annotated[
+    str | None, Query(min_length=1, max_length=300, description="Id of a relation that leads to a mention.")
+]
+EntityQuery = Annotated[str | None, Query(min_length=1, max_length=300, description="Id of a mentioned entity.")]
+EntityId = Annotated[str, Path(min_length=1, max_length=300, description="Id of an entity, a date or a quantity.")]
+Number = Annotated[int, Path(ge=1, le=2**31, description="Number of a document, from 1.")]
+Source = Annotated[Literal["WIKI", "NEL", "KG", "COREF"] | None, Query(description="Source of a mention.")]
 
 
 async def _search(request: Request, session: str | None, search: Callable[[Service, KnowledgeGraph], T]) -> T:
@@ -80,8 +83,8 @@ async def documents(
     request: Request,
     q: WordsQuery = "",
     source: Source = None,
-    relation: Id | None = None,
-    entity: Id | None = None,
+    relation: RelationQuery = None,
+    entity: EntityQuery = None,
     offset: Offset = 0,
     limit: Limit = 20,
 ) -> bodies.DocumentsResponse:
@@ -113,8 +116,8 @@ async def document(
     number: Number,
     q: WordsQuery = "",
     source: Source = None,
-    relation: Id | None = None,
-    entity: Id | None = None,
+    relation: RelationQuery = None,
+    entity: EntityQuery = None,
     session: SessionName = None,
 ) -> bodies.DocumentResponse:
     """A document with its mentions, and the numbers before and after it in the search result."""
