@@ -19,9 +19,9 @@ export function generateView(root, health, go) {
   };
   const fields = {
     words: number("Words", "words", { min: 1, max: 200, value: 40, required: true }),
-    temperature: number("Temperature", "temperature", { min: 0, max: 2, step: 0.1, value: 0.7, required: true }, "0: most probable words"),
-    seed: number("Seed", "seed", { min: 0, max: 4294967295, step: 1, value: 0, required: true }, "another seed, another text"),
-    beam: number("Beam", "beam", { min: 0, max: 8, step: 1, value: 0, required: true }, "0: sample words"),
+    temperature: number("Temperature", "temperature", { min: 0, max: 2, step: 0.1, value: 0.7, required: true }, "0: greedy"),
+    seed: number("Seed", "seed", { min: 0, max: 4294967295, step: 1, value: 0, required: true }, "changes the text"),
+    beam: number("Beam", "beam", { min: 0, max: 8, step: 1, value: 0, required: true }, "0: sampling"),
   };
   const start = h("button", { class: "primary" }, "Generate");
   const stop = h("button", { type: "button", hidden: true, onclick: () => controller?.abort() }, "Stop");
