@@ -44,7 +44,7 @@ def until_closed(connection: socket.socket) -> bytes:
     return answer
 
 
-class Held:
+class BlockedCompute:
     """The compute thread, blocked until `go_on` is set."""
 
     def __init__(self, client: Client) -> None:
@@ -56,7 +56,7 @@ class Held:
         assert self.go_on.wait(30)
         return self._session_model(session)
 
-    def __enter__(self) -> Held:
+    def __enter__(self) -> BlockedCompute:
         self.client.service.session_model = self._model  # type: ignore[method-assign]
         return self
 
@@ -82,11 +82,11 @@ def test_two_hundred_requests_at_once_and_none_is_lost(model: FactAwareLM) -> No
         prompts = [f"{PROMPT} {number}" for number in range(200)]
         body = [json.dumps({"text": prompt, "top": 1, "reasons": 1}).encode() for prompt in prompts]
         connections = [client.socket() for _ in prompts]
-        with Held(client) as held:  # so that they are all there at one time, however fast this machine is
+        with BlockedCompute(client) as blocked:  # so that they are all there at one time, however fast this machine is
             for connection, data in zip(connections, body, strict=True):
                 connection.sendall(HEAD + b"Connection: close\r\nContent-Length: %d\r\n\r\n%b" % (len(data), data))
             wait_for(client, 199)
-            held.go_on.set()
+            blocked.go_on.set()
             for prompt, connection in zip(prompts, connections, strict=True):
                 with connection:
                     answer = until_closed(connection)
@@ -98,15 +98,15 @@ def test_two_hundred_requests_at_once_and_none_is_lost(model: FactAwareLM) -> No
 
 def test_a_full_queue_says_when_to_try_again(model: FactAwareLM) -> None:
     with serving(model, limits=Limits(queue=3)) as client:
-        with Held(client) as held, ThreadPoolExecutor(10) as pool:
+        with BlockedCompute(client) as blocked, ThreadPoolExecutor(10) as pool:
             responses = [pool.submit(client.post, "/api/complete", {"text": PROMPT})]
-            assert held.begun.wait(20)
+            assert blocked.begun.wait(20)
             responses += [pool.submit(client.post, "/api/complete", {"text": f"{PROMPT} {n}"}) for n in range(9)]
             wait_until(lambda: sum(each.done() for each in responses) == 6)
             early = [each.result() for each in responses if each.done()]
             assert client.get("/api/health").status == 200, "the rest of the server answers"
             assert client.post("/api/link", {"text": "a"}).status == 429
-            held.go_on.set()
+            blocked.go_on.set()
             answers = [each.result() for each in responses]
         assert Counter(answer.status for answer in answers) == {200: 4, 429: 6}
         assert all((each.code, each.headers["retry-after"]) == ("busy", "2") for each in early)
@@ -117,9 +117,9 @@ def test_a_full_queue_says_when_to_try_again(model: FactAwareLM) -> None:
 def test_too_many_connections(model: FactAwareLM) -> None:
     limits = Limits(connections=2, read_seconds=1000)  # no connection is closed because it is slow
     with serving(model, limits=limits) as client:
-        with Held(client) as held, ThreadPoolExecutor(2) as pool:
+        with BlockedCompute(client) as blocked, ThreadPoolExecutor(2) as pool:
             responses = [pool.submit(client.post, "/api/complete", {"text": PROMPT}) for _ in range(2)]
-            held.begun.wait(20)
+            blocked.begun.wait(20)
             wait_for(client, 1)
             answer = client.get("/api/health")
             assert (answer.status, answer.code, answer.headers["retry-after"]) == (503, "busy", "2")
@@ -127,7 +127,7 @@ def test_too_many_connections(model: FactAwareLM) -> None:
             assert until_closed(idle[-1]) == b""
             for connection in idle:
                 connection.close()
-            held.go_on.set()
+            blocked.go_on.set()
             assert [each.result().status for each in responses] == [200, 200]
         assert client.get("/api/health").status == 200
 
@@ -228,16 +228,16 @@ class TestClientsThatLeave:
             computed.append(prompt.text)
             return complete(model, prompt)
 
-        with Held(client) as held, ThreadPoolExecutor(1) as pool:
+        with BlockedCompute(client) as blocked, ThreadPoolExecutor(1) as pool:
             monkeypatch.setattr(client.service, "complete", noted_complete)
             first = pool.submit(client.post, "/api/complete", {"text": "first"})
-            assert held.begun.wait(20)
+            assert blocked.begun.wait(20)
             data = json.dumps({"text": "second"}).encode()
             with client.socket() as connection:
                 connection.sendall(HEAD + b"Content-Length: %d\r\n\r\n%b" % (len(data), data))
                 wait_for(client, 1)
             wait_until(lambda: all(job.cancelled for job in client.service.queue._heavy))
-            held.go_on.set()
+            blocked.go_on.set()
             assert first.result().status == 200
             assert client.post("/api/complete", {"text": "third"}).status == 200
         assert computed == ["first", "third"]
@@ -245,9 +245,9 @@ class TestClientsThatLeave:
 
 def test_a_server_that_stops_fails_its_requests(model: FactAwareLM) -> None:
     with serving(model) as client, ThreadPoolExecutor(2) as pool:
-        with Held(client) as held:
+        with BlockedCompute(client) as blocked:
             responses = [pool.submit(client.post, "/api/complete", {"text": PROMPT}) for _ in range(2)]
-            assert held.begun.wait(20)
+            assert blocked.begun.wait(20)
             wait_for(client, 1)
             client.service.queue.stop()
             answers = [each.result(20) for each in responses]

@@ -63,10 +63,12 @@ def evaluate(
     cache: Annotated[
         float, typer.Option("--cache", help="Weight of a continuous cache for words outside mentions; 0 is off.")
     ] = 0.0,
-    theta: Annotated[float, typer.Option("--cache-theta", help="Weight of similar states in the cache.")] = 0.3,
-    window: Annotated[int, typer.Option("--cache-window", help="Number of words in the cache.")] = 4000,
-    dynamic: Annotated[float, typer.Option("--dynamic", help="Step size of dynamic evaluation; 0 is off.")] = 0.0,
-    decay: Annotated[float, typer.Option("--dynamic-decay", help="Decay towards the trained weights.")] = 0.001,
+    theta: Annotated[float, typer.Option("--cache-theta", help="Weight of similar states in --cache.")] = 0.3,
+    window: Annotated[int, typer.Option("--cache-window", help="Number of words in --cache.")] = 4000,
+    dynamic: Annotated[
+        float, typer.Option("--dynamic", help="Step size of dynamic evaluation (awd-lstm only); 0 is off.")
+    ] = 0.0,
+    decay: Annotated[float, typer.Option("--dynamic-decay", help="Decay of --dynamic to the trained weights.")] = 0.001,
     workers: Annotated[int, typer.Option("--workers", help="Number of processes.")] = 1,
     weights: Annotated[
         Path | None, typer.Option("--weights", metavar="FILE.npy", help="Write the log weights, one row per document.")

@@ -67,9 +67,7 @@ def quickstart(
         rows = demo.home / "answers.jsonl"
         tables.completion(demo.questions, [plain, kglm], mode=modes, rows=rows, published=False)
         if demo.strange_questions.stat().st_size:
-            print_line(
-                "\nThe same in wordings with a word that no other text uses for the relation: guesses"
-            )
+            print_line("\nThe same in wordings with a word that no other text uses for the relation: guesses")
             rows = demo.home / "strange-answers.jsonl"
             tables.completion(demo.strange_questions, [plain, kglm], mode=modes, rows=rows, published=False)
     named = "" if to == bundled.QUICKSTART else f"{kglm} "
