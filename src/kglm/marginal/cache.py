@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from kglm.errors import ConfigError
-from kglm.model.text_scores import Bools, Floats, array
+from kglm.model.arrays import Bools, Floats, array
 
 AT_ONCE = 500
 """Targets that are looked up in one go."""
