@@ -1,10 +1,10 @@
-"""Who may be mentioned where in a text: the entities whose names stand there, as an annotator would find them.
+"""Candidates at each position of a text: entities whose names stand there, as an annotator would find them.
 
-Four kinds: entities one of whose names begins at the place; dates and quantities of these that do; entities that are
-named in full somewhere in the text, where a word of their name stands alone ("Obama"); and where a pronoun stands, who
-was named last or first. A place with many namesakes keeps the most probable, those first that have a fact with someone
-else in the text. Nothing else is excluded by this: the particle filter covers what is left out, the beam is a bound
-without it.
+Four kinds: entities with a name that begins at the position; dates and quantities of their facts; entities that the
+text names in full elsewhere, at a single word of the name ("Obama"); and at a pronoun, the entities named first and
+last.
+Among many namesakes the most probable are kept, first those with a fact that links them to another entity of the text.
+The particle filter also covers other entities; the beam does not, and is a lower bound.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from kglm.model.text import Components, Text
 from kglm.text.document import Document
 
 NAMESAKES = 8
-"""Entities of one place that are weighed."""
+"""Maximum number of candidates that share a name."""
 MEANT = 3
-"""Entities named last that a pronoun may stand for."""
+"""Number of entities named last that a pronoun may refer to."""
 SURPRISE = -3.0
-"""log p of a plain word above which it is not taken for a part of a name."""
+"""log p of a plain word above which it is not tried as a part of a name."""
 
 
 class NamedHere:
@@ -70,14 +70,14 @@ class NamedHere:
         return self._at[t]
 
     def length(self, t: int, node: int) -> int:
-        """Words from t on that stand in one of the entity's names in this order."""
+        """Number of words from position t on that are consecutive words of one of the entity's names."""
         found = self._length.get((t, node))
         if found is None:
             found = self._length[t, node] = _run(self._aliases[node].names, self._text.surface[t + 1 :])
         return found
 
     def _sure(self) -> list[MentionWord]:
-        """All words of entities that are sure to be asked for: at once they cost a fraction."""
+        """All words of mentions that are needed for certain; scoring them together is much faster."""
         return [
             MentionWord(later, node, t)
             for t, nodes in enumerate(self._at)
@@ -98,7 +98,7 @@ def prepare_text(
 
 
 def _run(names: Sequence[Sequence[str]], words: Sequence[str]) -> int:
-    """The longest beginning of `words` that is a part of a name; at least 1."""
+    """Length of the longest prefix of `words` that is a part of a name; at least 1."""
     longest = 1
     for name in names:
         for start in range(len(name)):
@@ -110,7 +110,7 @@ def _run(names: Sequence[Sequence[str]], words: Sequence[str]) -> int:
 
 
 def _linked(graph: KnowledgeGraph, nodes: Sequence[int]) -> set[int]:
-    """Those that have a fact with another one of them."""
+    """Nodes that have a fact with another one of these nodes."""
     if not nodes:
         return set()
     node_N = np.array(nodes, np.int64)
@@ -123,7 +123,7 @@ def _linked(graph: KnowledgeGraph, nodes: Sequence[int]) -> set[int]:
 def _most_probable(
     found: Sequence[dict[int, None]], linked: set[int], latent: TextLatent, namesakes: int
 ) -> list[set[int]]:
-    """At each place the linked ones first, then by p(e | new)."""
+    """The candidates to keep at each position: linked ones first, then by p(e | new)."""
     pairs = [(t, node) for t, nodes in enumerate(found) for node in nodes]
     kept: list[set[int]] = [set() for _ in found]
     if not pairs:
@@ -140,7 +140,7 @@ def _most_probable(
 
 
 def _add_literals(kept: Sequence[set[int]], targets: Sequence[str], graph: KnowledgeGraph, aliases: AliasTable) -> None:
-    """Dates and quantities of the entities found, where one of the ways to say them begins."""
+    """Add dates and quantities of the candidates, where a form of them begins."""
     heads = np.array(sorted({node for nodes in kept for node in nodes}), np.int64)
     tails = np.unique(graph.edges_of(heads).tail).tolist() if len(heads) else []
     starting: dict[str, list[tuple[int, tuple[str, ...]]]] = {}
@@ -155,7 +155,7 @@ def _add_literals(kept: Sequence[set[int]], targets: Sequence[str], graph: Knowl
 
 
 def _add_parts(kept: Sequence[set[int]], targets: Sequence[str], aliases: AliasTable, words: WordTable) -> None:
-    """Where a word of a name stands alone, of those who are named in full somewhere."""
+    """Add entities that are named in full elsewhere, at single words of their names."""
     times = Counter(node for nodes in kept for node in nodes)
     by_word: dict[str, set[int]] = {}
     for node in times:
@@ -170,9 +170,9 @@ def _add_parts(kept: Sequence[set[int]], targets: Sequence[str], aliases: AliasT
 
 
 def _add_meant(kept: Sequence[set[int]], targets: Sequence[str], graph: KnowledgeGraph) -> None:
-    """Where a pronoun stands, whom it may mean; of namesakes, whoever is named most often in the text."""
+    """Add the entities that a pronoun may refer to; of namesakes, the one that the text names most often."""
     times = Counter(node for nodes in kept for node in nodes)
-    named: dict[int, None] = {}  # the last one last
+    named: dict[int, None] = {}  # in order of last mention
     first: list[int] = []
     for t, word in enumerate(targets):
         real = [node for node in kept[t] if not is_literal(graph.id(node))]

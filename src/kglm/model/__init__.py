@@ -19,4 +19,6 @@ Names of arrays end in a letter for each axis. One letter has one meaning in `mo
     V  vocabulary   C  types   Q  features, or their weights
     D  entity vector   H  h_x, which is as long as a word embedding   X  rows of a table of vectors
     Y  entries of ragged lists, end to end
+
+Modules of `encoders` have letters of their own, at their tops.
 """

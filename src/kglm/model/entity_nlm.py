@@ -11,13 +11,13 @@ Every entity of a text has a vector that changes as it is mentioned. With h_t af
 
 What differs from the original: the softmax over words is not cut into classes, a new entity begins with v_new itself
 and not with a draw around it, and the distance (true, in words, also beyond a chunk) has a bias for each log-bucket.
-Who is mentioned is given as in the other models; dates and quantities are words.
+Mentions are given as for the other models; dates and quantities are plain words.
 
-Vectors of a chunk are versions in one table, as each word of a mention makes a new one. The k-th version of any entity
-depends on its own (k−1)-th alone, so all k-th are made together, whatever the row.
+Each word of a mention makes a new version of the entity's vector; all versions of a chunk are rows of one table. The
+k-th version of an entity depends on its (k−1)-th only, so the k-th versions of all entities are computed together.
 
-Legend: B rows, T targets, F = B·T, H size of h and of an entity's vector; M mention starts, K entities of a document in
-order of first mention, X versions, U updates, L lengths.
+Letters: see `kglm.model`; P are the entities of a document in order of first mention, X versions, U updated vectors, L
+lengths of mentions.
 """
 
 from __future__ import annotations
@@ -38,17 +38,16 @@ from kglm.model.encoders.awd_lstm import EncoderConfig, LayerState, State
 from kglm.model.types import Type
 
 LONGEST = 25
-"""Words of a mention, at most. A longer one counts as one of these, which is no event of the model: it is counted among
-what is not explained."""
-NOBODY, NEW = 0, 1
-"""The first versions in the table: of nobody (zero), and of an entity that is new. Then those carried over."""
+"""Largest number of words of a mention. A longer one is scored as one of this length, and counted as unexplained."""
+NONE, NEW = 0, 1
+"""First rows of the table of versions: zero (no entity), and v_new. Then vectors carried over from earlier chunks."""
 Ints = npt.NDArray[np.int64]
 
 
 class EntityNlm(ChunkModel):
     """The generative model."""
 
-    says_words = True
+    generates_words = True
 
     def __init__(
         self, config: EncoderConfig, vocabulary_size: int, *, generator: Generator, longest: int = LONGEST
@@ -78,17 +77,17 @@ class EntityNlm(ChunkModel):
         return nn.functional.normalize(self.new_H, dim=0)
 
     def changed(self, vector_UH: Tensor, h_UH: Tensor) -> Tensor:
-        """Vectors after a word of their entities; h has read it."""
+        """Vectors after a word of their entities, which h has read."""
         kept_U1 = torch.sigmoid(((h_UH @ self.change_HH) * vector_UH).sum(-1, keepdim=True))
         return nn.functional.normalize(kept_U1 * vector_UH + (1 - kept_U1) * h_UH, dim=-1)
 
-    def entity_log_probs(self, score_MK: Tensor, new_M: Tensor, bucket_MK: Tensor, known_MK: Tensor) -> Tensor:
-        """log p of each entity that was mentioned, and in the last column of a new one; given h · W_e v."""
-        score_MK = (score_MK + self.distance_Q[bucket_MK]).masked_fill(~known_MK, -torch.inf)
-        return torch.cat([score_MK, (new_M + self.new_bias)[:, None]], -1).log_softmax(-1)
+    def entity_log_probs(self, score_MP: Tensor, new_M: Tensor, bucket_MP: Tensor, known_MP: Tensor) -> Tensor:
+        """log p of each entity mentioned before, and of a new one in the last column, from the scores h · W_e v."""
+        score_MP = (score_MP + self.distance_Q[bucket_MP]).masked_fill(~known_MP, -torch.inf)
+        return torch.cat([score_MP, (new_M + self.new_bias)[:, None]], -1).log_softmax(-1)
 
     def length_log_probs(self, h_MH: Tensor, vector_MH: Tensor) -> Tensor:
-        """log p of each length, from 1."""
+        """log p of each length of a mention, from 1."""
         log_p_ML: Tensor = self.length_head(torch.cat([h_MH, vector_MH], -1)).log_softmax(-1)
         return log_p_ML
 
@@ -99,9 +98,9 @@ class EntityNlm(ChunkModel):
         chunk = self.hide(chunk, generator)
         output = self.read(chunk, before, generator)
         h_FH = output.h_BTD.flatten(0, 1)
-        carried_BKH = self._carried(state, h_FH, len(chunk.words.reset_B))
-        versions = _versions(chunk, carried_BKH.shape[1])
-        vector_XH = self._vectors(versions, carried_BKH, h_FH)
+        carried_BPH = self._carried(state, h_FH, len(chunk.words.reset_B))
+        versions = _versions(chunk, carried_BPH.shape[1])
+        vector_XH = self._vectors(versions, carried_BPH, h_FH)
 
         start_F = ((chunk.types.type_BT != Type.NONE) & (chunk.types.type_BT != Type.CONTINUE)).flatten()
         decided_F = (chunk.words.real_BT & (chunk.types.type_BT != Type.CONTINUE)).flatten()
@@ -112,10 +111,10 @@ class EntityNlm(ChunkModel):
         type_F = type_F.index_add(0, at_M, length_M)
         entity_F = torch.zeros_like(type_F).index_copy(0, at_M, entity_M)
         is_new_F = torch.zeros_like(start_F).index_copy(0, at_M, versions.column_M == chunk.starts.known_M)
-        word_F, unknown_F = self._words(h_FH, vector_XH[versions.said_F], chunk)
+        word_F, unknown_F = self._words(h_FH, vector_XH[versions.version_F], chunk)
 
         shape = chunk.words.real_BT.shape
-        last_BKH = vector_XH[versions.last_BK]
+        last_BPH = vector_XH[versions.last_BP]
         return Scores(
             type_F.view(shape),
             entity_F.masked_fill(~is_new_F, 0.0).view(shape),
@@ -125,18 +124,18 @@ class EntityNlm(ChunkModel):
             unknown_F.view(shape),
             (chunk.starts.length_M > self.length_head.out_features).sum(),
             self.encoder.regularisation(output, chunk.words.real_BT),
-            State((*output.state, LayerState(last_BKH.flatten(1), last_BKH.new_zeros(len(last_BKH), 0)))),
+            State((*output.state, LayerState(last_BPH.flatten(1), last_BPH.new_zeros(len(last_BPH), 0)))),
         )
 
     def _carried(self, state: State | None, like_FH: Tensor, rows: int) -> Tensor:
-        """The vectors that earlier chunks have left (B × K × H)."""
+        """Vectors carried over from earlier chunks (B × P × H)."""
         if state is None:
             return like_FH.new_zeros(rows, 0, like_FH.shape[1])
         return state[-1].h_BH.view(rows, -1, like_FH.shape[1])
 
-    def _vectors(self, versions: _Versions, carried_BKH: Tensor, h_FH: Tensor) -> Tensor:
-        """The table of all versions."""
-        first_XH = torch.cat([h_FH.new_zeros(1, h_FH.shape[1]), self.new_vector[None], carried_BKH.flatten(0, 1)])
+    def _vectors(self, versions: _Versions, carried_BPH: Tensor, h_FH: Tensor) -> Tensor:
+        """Table of all versions (X × H)."""
+        first_XH = torch.cat([h_FH.new_zeros(1, h_FH.shape[1]), self.new_vector[None], carried_BPH.flatten(0, 1)])
         generations = [first_XH]
         for generation in versions.generations:
             vector_UH, h_UH = generations[-1][generation.source_U], h_FH[generation.position_U]
@@ -144,38 +143,38 @@ class EntityNlm(ChunkModel):
         return torch.cat(generations)
 
     def _starts(self, h_MH: Tensor, vector_XH: Tensor, versions: _Versions, chunk: Chunk) -> tuple[Tensor, Tensor]:
-        """log p of the entity, and of the length, of each mention."""
+        """log p of the entity and of the length of each mention."""
         query_MH = h_MH @ self.entity_HH
-        score_MX = query_MH @ vector_XH.T  # rows share no entity, but one product is faster than many
-        log_p_MK = self.entity_log_probs(
-            score_MX.gather(1, versions.candidate_MK),
+        score_MX = query_MH @ vector_XH.T  # one product is faster than one for each document
+        log_p_MP = self.entity_log_probs(
+            score_MX.gather(1, versions.candidate_MP),
             score_MX[:, NEW],
             chunk.starts.place_MP3[..., 0],
-            versions.candidate_MK != NOBODY,
+            versions.candidate_MP != NONE,
         )
         is_new_M = versions.column_M == chunk.starts.known_M
-        chosen_M = torch.where(is_new_M, log_p_MK.shape[1] - 1, versions.column_M)
-        vector_MH = vector_XH[versions.said_F[chunk.starts.position_M]]
+        chosen_M = torch.where(is_new_M, log_p_MP.shape[1] - 1, versions.column_M)
+        vector_MH = vector_XH[versions.version_F[chunk.starts.position_M]]
         length_ML = self.length_log_probs(h_MH, vector_MH)
         length_M = length_ML.gather(1, chunk.starts.length_M.clamp(max=length_ML.shape[1])[:, None] - 1)[:, 0]
-        return log_p_MK.gather(1, chosen_M[:, None])[:, 0], length_M
+        return log_p_MP.gather(1, chosen_M[:, None])[:, 0], length_M
 
     def _words(self, h_FH: Tensor, vector_FH: Tensor, chunk: Chunk) -> tuple[Tensor, Tensor]:
         real_F, target_F = chunk.words.real_BT.flatten(), chunk.words.target_BT.flatten()
         none_F = h_FH.new_zeros(len(target_F))
-        if not self.says_words:
+        if not self.generates_words:
             return none_F, none_F.bool()
-        at_P = real_F.nonzero()[:, 0]
-        h_PH = h_FH[at_P] + vector_FH[at_P] @ self.word_HH
-        log_p_P = self.words.log_prob(h_PH, target_F[at_P])
-        return none_F.index_copy(0, at_P, log_p_P), self.words.is_unknown(target_F) & real_F
+        at_N = real_F.nonzero()[:, 0]
+        h_NH = h_FH[at_N] + vector_FH[at_N] @ self.word_HH
+        log_p_N = self.words.log_prob(h_NH, target_F[at_N])
+        return none_F.index_copy(0, at_N, log_p_N), self.words.is_unknown(target_F) & real_F
 
 
 class EntityNlmProposal(EntityNlm):
-    """q(z | x): the same variables, with the word that they label already read; its scores have no words."""
+    """q(z | x): the same variables, after reading the word that they label. It does not score words."""
 
     ahead = 1
-    says_words = False
+    generates_words = False
 
     def __init__(
         self, config: EncoderConfig, vocabulary_size: int, *, generator: Generator, longest: int = LONGEST
@@ -186,7 +185,7 @@ class EntityNlmProposal(EntityNlm):
 
 
 class _Generation(NamedTuple):
-    """Versions that are made together, from those of the generation before."""
+    """Versions that are computed together, from those of the generation before."""
 
     source_U: Tensor
     position_U: Tensor
@@ -194,30 +193,30 @@ class _Generation(NamedTuple):
 
 @dataclass(frozen=True)
 class _Versions:
-    """Which version of whom is where in a chunk: places in the table."""
+    """Rows of the table of versions that each position and mention start of a chunk uses."""
 
     generations: Sequence[_Generation]
-    said_F: Tensor
-    """At each position, of the target's entity, or else of the last one that was mentioned."""
-    candidate_MK: Tensor
-    """At each start, of all entities that were mentioned before; then `NOBODY`."""
+    version_F: Tensor
+    """For each position: the version of its entity, or else of the entity mentioned last."""
+    candidate_MP: Tensor
+    """For each start: the versions of all entities mentioned before, padded with `NONE`."""
     column_M: Tensor
-    """Which of them is mentioned; one past the last if it is new."""
-    last_BK: Tensor
-    """After the chunk; `NEW` of those that no word after their own has changed yet, and of those to come."""
+    """Slot of the entity that is mentioned; the number of known entities if it is new."""
+    last_BP: Tensor
+    """After the chunk: the version of each entity; `NEW` for entities without an update."""
 
 
 def _versions(chunk: Chunk, carried: int) -> _Versions:
-    """Follow the mentions of each row. A version is (generation, place in it) until all are known."""
+    """Follow the mentions of each row. A version is (generation, index in it) until all generations are complete."""
     column_BT, current_BT, spoke_BT = (
         x.tolist() for x in (chunk.tracking.slot_BT, chunk.tracking.current_BT, chunk.tracking.spoke_BT)
     )
     rows, width = chunk.words.real_BT.shape
     made: list[list[tuple[int, int]]] = []
-    said, last = list[tuple[int, int]](), list[list[tuple[int, int]]]()
+    used, last = list[tuple[int, int]](), list[list[tuple[int, int]]]()
     candidates: list[list[tuple[int, int]]] = []
     starts = dict(zip(chunk.starts.position_M.tolist(), chunk.starts.known_M.tolist(), strict=True))
-    new, nobody = (0, NEW), (0, NOBODY)
+    new, none = (0, NEW), (0, NONE)
     for row, seen in enumerate(chunk.tracking.known_B.tolist()):
         version = {column: (0, 2 + row * carried + column) for column in range(seen)}
         for t in range(width):
@@ -229,7 +228,7 @@ def _versions(chunk: Chunk, carried: int) -> _Versions:
                 version[current] = (generation + 1, len(made[generation]))
                 made[generation].append((source, position))
             of = column if column >= 0 else current
-            said.append(version.get(of, new) if of >= 0 else nobody)
+            used.append(version.get(of, new) if of >= 0 else none)
             if (known := starts.get(position)) is not None:
                 candidates.append([version[each] for each in range(known)])
         last.append([version.get(column, new) for column in range(max(version, default=-1) + 1)])
@@ -245,5 +244,5 @@ def _versions(chunk: Chunk, carried: int) -> _Versions:
     generations = [_Generation(*torch.tensor(each, device=device).T) for each in made]
     column_M = chunk.tracking.slot_BT.flatten()[chunk.starts.position_M]
     wide = chunk.starts.place_MP3.shape[1]
-    candidate_MK = nn.functional.pad(found := places(candidates, NOBODY), (0, wide - found.shape[1]))
-    return _Versions(generations, places([said], NOBODY)[0], candidate_MK, column_M, places(last, NEW))
+    candidate_MP = nn.functional.pad(found := places(candidates, NONE), (0, wide - found.shape[1]))
+    return _Versions(generations, places([used], NONE)[0], candidate_MP, column_M, places(last, NEW))

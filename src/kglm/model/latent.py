@@ -159,7 +159,7 @@ class Latent(nn.Module):
 
 
 class TextLatent:
-    """The same distributions along one text, for many histories: each score is computed once, whoever needs it.
+    """The same distributions along one text, for many histories: each score is computed once.
 
     The hidden states depend on the words alone, so they are those of every history.
     """

@@ -1,14 +1,14 @@
-"""A run: the directory that holds a model and everything it takes to use it or to go on training it.
+"""A run: the directory of a model, with everything needed to use it or to continue its training.
 
 config.toml          all settings
 vocabulary.json      words, and the number of unknown types
-introductions.json   in how many training documents each entity is introduced
-kg.json              which graph and vectors, and their hashes when training started
-start.safetensors    the weights that training began with, if they are of another run
+introductions.json   number of training documents that introduce each entity
+kg.json              path of the graph, and hashes of graph and vectors when training started
+start.safetensors    initial weights, if they come from another run
 model.safetensors    the best weights so far
-metrics.jsonl        one line an epoch
+metrics.jsonl        one line for each epoch
 README.md            the model card
-state/               what resuming needs
+state/               the latest checkpoint
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ START = "start.safetensors"
 
 
 class Run:
-    """A model with its vocabulary and graph."""
+    """A model with its vocabulary and the features of its graph."""
 
     def __init__(
         self,
@@ -92,9 +92,9 @@ class Run:
         documents: Sequence[Document],
         start: Run | None = None,
     ) -> Run:
-        """A new run; words and introductions are counted on the training documents.
+        """Create a run; vocabulary and introductions are counted on the training documents.
 
-        One that starts from another run has its words and weights instead.
+        With `start`, vocabulary and weights come from that run.
         """
         vocabulary = start.vocabulary if start else Vocabulary.count(documents, min_count=settings.data.min_count)
         run = cls(home, settings, vocabulary, graph, count_introductions(documents, graph, settings.latent.facts))
@@ -113,7 +113,7 @@ class Run:
 
     @classmethod
     def open(cls, home: Path, *, kg: Path | None = None, weights: bool = True) -> Run:
-        """A run that is there; its graph may have been edited or moved since."""
+        """Open an existing run; its graph may have been edited or moved since."""
         if not exists(home / "run.json"):
             raise DataError("is not a run", place=home, remedy="make one with: kglm train … --to RUN")
         version = read_json(home / "run.json")
@@ -144,7 +144,7 @@ class Run:
         return run
 
     def weights_of(self, start: Run) -> dict[str, Tensor]:
-        """The weights of another run as this one's; what that one has not, or has for another graph, begins anew."""
+        """Initial weights from another run; weights that it lacks, or has for another graph, keep their own start."""
         own, other = self.model.state_dict(), start.model.state_dict()
         fits = {name for name, tensor in own.items() if name in other and other[name].shape == tensor.shape}
         if missing := [name for name in own if name.startswith("encoder.") and name not in fits]:
@@ -156,13 +156,13 @@ class Run:
         if self.vectors_hash != start.vectors_hash or not self.graph.same_numbers(start.graph):
             fits -= self.model.grows  # their rows are relations and entities
         if self.vectors_hash != start.vectors_hash:
-            print(f"{start.home} was trained with other vectors: what it knows of them does not fit", file=sys.stderr)
-        if anew := sorted(set(own) - fits):
-            print(f"{start.home} has no weights for {', '.join(anew)}: these begin anew", file=sys.stderr)
+            print(f"{start.home} was trained with other vectors: its relation weights are not used", file=sys.stderr)
+        if fresh := sorted(set(own) - fits):
+            print(f"{start.home} has no weights for {', '.join(fresh)}: they are initialised", file=sys.stderr)
         return {name: other[name] if name in fits else tensor for name, tensor in own.items()}
 
     def load_start(self) -> None:
-        """Begin with the weights of another run, if this one was made to."""
+        """Load the initial weights from another run, if this run was created with any."""
         if (path := self.home / START).exists():
             load_into(self.model, load_tensors(path), path)
 
@@ -180,7 +180,7 @@ class Run:
         return None if vectors is None else hashlib.blake2b(vectors.relation_RD.tobytes(), digest_size=8).hexdigest()
 
     def write_card(self, metrics: Sequence[dict[str, Any]], sources: Sequence[str]) -> None:
-        """The model card: what this is, what it was trained on, how good it is."""
+        """Write the model card: the model, its training data, its validation loss."""
         best = min(metrics, key=lambda record: record["valid"]["nats"]) if metrics else None
         start = read_json(self.home / "run.json").get("from")
         begun = f", from the weights of the run `{start}`" if start else ""
@@ -203,24 +203,24 @@ class Run:
 
 
 def _paths(home: Path, kg: Path) -> dict[str, str]:
-    """How a run names its graph: one that lies in it or beside it may move with it."""
+    """Path of the graph as `kg.json` stores it; a graph inside or beside the run also gets a relative path."""
     home, kg = home.absolute(), kg.absolute()
     beside = {"beside": os.path.relpath(kg, home)} if kg.is_relative_to(home.parent) else {}
     return {"path": str(kg), **beside}
 
 
 def _graph_of(home: Path, known: dict[str, str]) -> Path:
-    """The graph of a run: where it lies from here, else where it was."""
+    """Path of the graph: the relative one if it exists, else the absolute one."""
     if "beside" in known and exists(beside := home / known["beside"]):
         return beside
     return Path(known["path"])
 
 
-@lru_cache(1 << 14)  # names of relations are cut several times
+@lru_cache(1 << 14)  # names of relations are split several times
 def _words(text: str) -> list[str]:
     return tokenizer().words(text)
 
 
 def read_for_training(paths: Sequence[Path]) -> list[Document]:
-    """Documents of several files, their quirks mended."""
+    """Read documents of several files and repair known quirks."""
     return [repair(document)[0] for path in paths for document in read_documents(path)]

@@ -1,7 +1,7 @@
-"""Documents in shuffled queues: B rows, each reads its documents in contiguous chunks; every target once an epoch.
+"""Which pieces of which documents each chunk of an epoch has.
 
-A row takes the next document of its queue when its own ends, and falls away when there is none. The plan of an epoch
-follows from the seed and the epoch's number alone, so a run can be taken up at any chunk.
+Each row reads the documents of a shuffled queue, one after the other, in contiguous chunks; every position is used once
+an epoch. The plan depends on the seed and the number of the epoch only, so training can resume at any chunk.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from kglm.train.chunks import Piece
 from kglm.train.encoding import EncodedDocument
 
 USUAL, SPREAD, SHORTEST = 0.95, 5.0, 5
-"""How the lengths of steps through a stream are drawn: chance of the whole length, deviation, least length."""
+"""Lengths of steps through a stream: probability of the full length, standard deviation, minimum."""
 
 
 class Line(NamedTuple):
-    """One row's part in a chunk."""
+    """One row of a chunk."""
 
     row: int
     piece: Piece
@@ -41,16 +41,16 @@ def epoch_plan(
     epoch: int,
     batching: Batching = "documents",
 ) -> Plan | StreamPlan:
-    """The chunks of one epoch, by chance of its own."""
+    """The chunks of one epoch, shuffled by (seed, epoch)."""
     kind = StreamPlan if batching == "stream" else Plan
     return kind(documents, rows=rows, length=length, rng=np.random.default_rng([seed, epoch]))
 
 
 class Plan:
-    """Which pieces of which documents each chunk has, in order of rows. Documents without a target are passed over.
+    """The chunks of documents that are read one by one. Documents without a position are skipped.
 
-    Rows get about the same amount of work (the longest documents are dealt first, always to the row that has least):
-    else an epoch would end with many steps on the one document that is left, and the model with it.
+    Rows get about the same number of positions (the longest documents are assigned first, each to the row with the
+    least): otherwise an epoch would end with many steps on one remaining document.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Plan:
             yield lines
 
     def __len__(self) -> int:
-        """How many chunks there are."""
+        """Number of chunks."""
         return self._chunks
 
     @property
@@ -105,11 +105,9 @@ class Plan:
 
 
 class StreamPlan:
-    """All documents as one text, cut into one piece a row, as AWD-LSTM was trained: a row is read from its beginning to
-    its end, whatever document ends on the way.
+    """All documents as one text, cut into one piece for each row, as in the training of AWD-LSTM.
 
-    The length of a step is drawn anew for each, around `length`, and now and then around half of it, so that the cuts
-    are never at the same words.
+    The length of each step is drawn around `length`, sometimes around half of it, so that the cuts vary.
     """
 
     def __init__(
@@ -118,7 +116,7 @@ class StreamPlan:
         if rows < 1 or length < 1:
             raise ConfigError(f"{rows} rows of {length} targets", remedy="give at least one of each")
         words_N = np.concatenate([np.zeros(0, np.int64), *(document.words_N for document in documents)])
-        size = max(len(words_N) - 1, 0) // rows  # what is left over is not read
+        size = max(len(words_N) - 1, 0) // rows  # the remainder is not read
         if not size:
             raise ConfigError(f"a stream of {len(words_N)} words in {rows} rows", remedy="set fewer train.rows")
         self._rows = [
@@ -134,7 +132,7 @@ class StreamPlan:
             yield [Line(row, Piece(document, start, end)) for row, document in enumerate(self._rows)]
 
     def __len__(self) -> int:
-        """How many chunks there are."""
+        """Number of chunks."""
         return len(self._cuts) - 1
 
     @property
@@ -144,13 +142,13 @@ class StreamPlan:
 
 @dataclass(frozen=True)
 class Carried:
-    """The recurrent state after a chunk, and the rows it is of."""
+    """The recurrent state after a chunk, and the rows of the batch that it belongs to."""
 
     rows: Sequence[int] = ()
     state: State = field(default_factory=State)
 
     def state_of(self, rows: Sequence[int]) -> State | None:
-        """The state of these rows; None if nothing was read before."""
+        """The state of these rows; None before the first chunk."""
         if not self.rows or not rows:
             return None
         if list(rows) == list(self.rows):

@@ -1,9 +1,9 @@
 """One training loop for every model that scores chunks.
 
-Loss = − Σ_t log p(x_t, z_t) / #targets (+ AR and TAR). Validation is the annotated joint likelihood. A step is one
+Loss = − Σ_t log p(x_t, z_t) / #positions (+ AR and TAR). Validation is the annotated joint likelihood. A step is one
 chunk. Randomness comes from the seed: the order of documents from (seed, epoch), dropout masks from a generator whose
-state is part of every checkpoint, so a run that was killed and resumed is the run that never was. Several processes
-share the rows of each chunk (see `world`) and train the same model as one would.
+state is part of every checkpoint, so a run that was killed and resumed equals one that was never killed. Several
+processes share the rows of each chunk (see `processes`); the result is that of one process.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ from kglm.train.tensorboard import Board
 from kglm.train.totals import Totals, evaluate
 
 BOARD_EVERY = 20
-"""Steps between points of the training curve."""
+"""Steps between points of the TensorBoard curve."""
 TITLES = 5
-"""Documents that an error names."""
+"""Titles of documents in an error message."""
 
 
 class Trainer:
@@ -92,9 +92,9 @@ class Trainer:
         self._saved = time.monotonic()
 
     def fit(self, *, stop_after: int | None = None) -> list[dict[str, Any]]:
-        """Train until nothing gets better; `stop_after` ends after so many steps, as an interruption would.
+        """Train until validation stops improving; `stop_after` stops after this many steps, as an interrupt would.
 
-        Ctrl-C ends it too, after the step at hand, and is raised when the run is saved.
+        Ctrl-C stops after the current step; KeyboardInterrupt is raised when the run is saved.
         """
         self.run.mkdir(parents=True, exist_ok=True)
         with interrupts() as interrupt:
@@ -107,7 +107,7 @@ class Trainer:
         return self.metrics
 
     def _run_epoch(self, stop_after: int | None, interrupt: Interrupt) -> bool:
-        """Learn the rest of an epoch; False if it was not to be finished."""
+        """Train on the rest of an epoch; False if it was stopped before the end."""
         config = self.config
         plan = epoch_plan(
             self.train_documents,
@@ -136,7 +136,7 @@ class Trainer:
         return True
 
     def _learn(self, lines: list[Line], interrupt: Interrupt) -> tuple[bool, bool]:
-        """One step. Whether it is time to save, and whether to stop: all processes agree."""
+        """Take one step; return whether to save and whether to stop, which all processes agree on."""
         chunk, mine = self._share(lines)
         self.model.train()
         scores: Scores = self._learner(chunk, self._carried.state_of(mine), generator=self.generator)
@@ -144,12 +144,12 @@ class Trainer:
         due = self.world.leads and time.monotonic() - self._saved > 60 * self.config.checkpoint_minutes
         broken, save, stop = self.world.any(not bool(torch.isfinite(loss)), due, interrupt.asked)
         if broken:
-            self._refuse(f"the loss is {loss.item()}", lines, scores, mine)
+            self._fail(f"the loss is {loss.item()}", lines, scores, mine)
         self.optimiser.zero_grad(set_to_none=True)
         torch.autograd.backward(loss)
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip)
         if not torch.isfinite(norm):  # the same in all processes
-            self._refuse(f"the gradient is {norm.item()}", lines, scores, mine)
+            self._fail(f"the gradient is {norm.item()}", lines, scores, mine)
         self.optimiser.step()
         self.averager.update()
         self._carried = Carried(mine, scores.state.detach()) if mine else Carried()
@@ -163,7 +163,7 @@ class Trainer:
         return save, stop
 
     def _set_rate(self, lines: list[Line], done: float) -> None:
-        """The size of a step that is made when so much of the epoch is done."""
+        """Set the learning rate; `done` is the share of the epoch that is done."""
         rate = self.config.learning_rate
         if self.config.batching == "stream":  # a longer step counts for more
             rate *= _targets(lines) / (len(lines) * self.config.length)
@@ -173,7 +173,7 @@ class Trainer:
             group["lr"] = rate
 
     def _share(self, lines: list[Line]) -> tuple[Chunk, list[int]]:
-        """The chunk of this process's rows, and their numbers."""
+        """The chunk of this process's rows, and the numbers of these rows."""
         size, rank = self.world.size, self.world.rank
         places = [place for place, line in enumerate(lines) if line.row % size == rank]
         pieces = [lines[place].piece for place in places]
@@ -183,14 +183,14 @@ class Trainer:
         return chunk.to(self.world.device), [lines[place].row for place in places]
 
     def _loss(self, scores: Scores, lines: list[Line]) -> Tensor:
-        """The loss of the whole batch as far as it is ours; gradients are averaged over processes, so times these."""
+        """This process's part of the loss, times the number of processes, because gradients are averaged over them."""
         targets = _targets(lines)
         pairs = targets - len(lines)
         loss = scores.regularisation.mean(targets, pairs) - scores.total_BT.sum() / targets
         return loss * self.world.size
 
-    def _refuse(self, what: str, lines: list[Line], scores: Scores, mine: list[int]) -> NoReturn:
-        """Nothing has been changed yet: the last checkpoint is good."""
+    def _fail(self, what: str, lines: list[Line], scores: Scores, mine: list[int]) -> NoReturn:
+        """Raise an error before anything changes: the last checkpoint stays valid."""
         fine_B = torch.isfinite(scores.total_BT).all(1).tolist()
         broken = {row for row, fine in zip(mine, fine_B, strict=False) if not fine} or set(mine)
         titles = [repr(line.piece.document.title) for line in lines if line.piece.document and line.row in broken]
@@ -230,12 +230,12 @@ class Trainer:
         if config.average == "triggered" and not self.averager.runs and self.bad_epochs >= config.nonmonotone:
             self.averager.start()
             self.bad_epochs = 0
-        self._say(record, better, rate)
+        self._report(record, better, rate)
         self.epoch, self.chunk, self._carried, self._totals = self.epoch + 1, 0, Carried(), Totals()
         self._rows = []
         self.save()
 
-    def _say(self, record: dict[str, Any], better: bool, rate: float) -> None:
+    def _report(self, record: dict[str, Any], better: bool, rate: float) -> None:
         if not self.world.leads:
             return
         train, valid = record["train"]["nats"], record["valid"]["nats"]
@@ -252,7 +252,7 @@ class Trainer:
     # Resuming
 
     def save(self) -> None:
-        """Write all that a run consists of; every process takes part, the first one writes."""
+        """Save a checkpoint. All processes take part; the first one writes."""
         recurrent, totals = dict(self._whole_state()), self._totals.over(self.world)
         if self.world.leads:
             parts = {
@@ -273,7 +273,7 @@ class Trainer:
         self._saved = time.monotonic()
 
     def _whole_state(self) -> Iterator[tuple[str, Tensor]]:
-        """The recurrent state of all rows, whoever has them."""
+        """The recurrent state of all rows, gathered from all processes."""
         mine = self._carried
         parts = (mine.state if mine.rows else self.model.zero_state(0)).tensors()
         sizes = self.world.most([part.shape[1] for part in parts.values()])

@@ -15,8 +15,8 @@ The model is that of Merity, Keskar and Socher (2018), "Regularizing and optimiz
 with DropConnect M on the recurrent matrices, locked dropout between layers and dropout of whole word types. It reads
 words only: the hidden states of a text do not depend on its annotation.
 
-Randomness. Every mask is drawn anew in each forward call, from the generator that the call is given and from nothing
-else, in a fixed order (word types, input, then per layer W_hh and output): a generator restored to an earlier state
+Randomness. Each forward call draws all masks from the generator that it is given and from nothing else, in a fixed
+order (word types, input, then per layer W_hh and output): a generator restored to an earlier state
 gives bit-identical masks. Evaluation draws nothing. A dropout of 0 draws nothing.
 
 Shapes: B rows of a batch, T time, V vocabulary, E embedding, I / H input and hidden size of one layer, G = 4 H its
@@ -86,10 +86,10 @@ class EncoderConfig:
                 raise ConfigError(f"{name} = {value}", remedy="a size is at least 1")
 
     def for_words(self) -> EncoderConfig:
-        """The encoder whose h goes into words as it is."""
+        """The encoder whose h is as long as a word embedding, so that words are predicted from it directly."""
         if self.output not in (0, self.embedding):
             raise ConfigError(
-                f"encoder.output is {self.output}, but h goes into words of {self.embedding} entries",
+                f"encoder.output is {self.output}, but words are predicted from h, which has {self.embedding} entries",
                 remedy=f"set encoder.output = {self.embedding}, or leave it out",
             )
         return replace(self, output=self.embedding)
@@ -100,7 +100,7 @@ class EncoderConfig:
 
 
 class LayerState(NamedTuple):
-    """Where one layer stands after the last word it has read."""
+    """State of one layer after the last word it has read."""
 
     h_BH: Tensor
     c_BH: Tensor
@@ -136,7 +136,7 @@ class State(tuple[LayerState, ...]):
 
 
 class EncoderOutput(NamedTuple):
-    """What the encoder makes of a chunk."""
+    """Hidden states of a chunk, and the state after it."""
 
     h_BTD: Tensor
     """h_t after word t, with output dropout in training: what the heads read."""
@@ -147,9 +147,9 @@ class EncoderOutput(NamedTuple):
 
 
 class Regularisation(NamedTuple):
-    """α and β terms of the training loss as sums, with what they are to be divided by.
+    """α and β terms of the training loss as sums, with the counts that turn them into means.
 
-    They are sums because a chunk may be a part of a batch that several processes share: the means are over all of it.
+    They are sums because a chunk may be a part of a batch that several processes share: the means are over the batch.
     """
 
     activation: Tensor
