@@ -1,12 +1,12 @@
-"""Each refinement of the latent variables on and off, at a small size: nats a word by component.
+"""python benchmarks/ablation.py --kg KG --train DOCS[:RANGE] --valid DOCS[:RANGE] --to RESULTS.jsonl [--seeds 0 1]
 
-python benchmarks/ablation.py --kg world.kg --to ablation.jsonl --train a.jsonl.gz --train b.jsonl.gz:400 \
-    --valid c.jsonl.gz:100 --seeds 0 1
+Compare small models with each refinement of the latent variables on and off: validation loss, nats a word by component.
 
-A file may be followed by a range of its documents (`:400` the first 400, `:-10` all but the last ten, `-10:` these).
-Every variant is trained with the marginal it names and measured by the same two: `nats` sums over every way to an
-entity (`entity`), the components are those of `all`, where a mention is new or related as it is annotated. What is in
-the file already is kept, so the run can be interrupted. Prints the table as Markdown.
+RANGE selects documents of a file: `a.jsonl:400` the first 400, `a.jsonl:-10` all except the last ten, `a.jsonl:-10:`
+the last ten; --train and --valid can be repeated. Variants that differ in `marginal` are trained differently, but all
+are measured alike: `nats` sums over all derivations of an entity (marginal entity); the components take the mention
+types of the annotation (marginal all). Results are added to the file --to, and a repeated command skips the variants in
+it. Prints the table as Markdown.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from kglm.runs.run import Run, read_for_training
 from kglm.runs.settings import PRESETS, RunConfig
 from kglm.text.document import Document
 from kglm.train.chunks import ChunkBuilder
-from kglm.train.encoding import DocumentEncoder, EncodedDocument
+from kglm.train.encoding import DocumentEncoder
 from kglm.train.loop import Trainer
 from kglm.train.totals import evaluate
 
@@ -55,7 +55,7 @@ SMALL: dict[str, Any] = {
 
 
 def variants() -> dict[str, LatentConfig]:
-    """The preset, and the preset with one thing different."""
+    """Settings by name: the preset best, best with one option changed, and the preset paper."""
     best = PRESETS["best"]
     found = {"best": best}
     for name, value in asdict(best).items():
@@ -68,17 +68,18 @@ def variants() -> dict[str, LatentConfig]:
     return found | {"paper": PRESETS["paper"]}
 
 
-def documents(places: Iterable[str]) -> list[Document]:
+def documents(files: Iterable[str]) -> list[Document]:
+    """Read files, each with an optional range of documents (`FILE:START:END` or `FILE:END`)."""
     found = []
-    for place in places:
-        name, _, cut = place.partition(":")
-        start, end = (cut.split(":") if ":" in cut else ("", cut)) if cut else ("", "")
-        every = read_for_training([Path(name)])
-        found += every[int(start) if start else None : int(end) if end else None]
+    for file in files:
+        name, _, chosen = file.partition(":")
+        start, end = (chosen.split(":") if ":" in chosen else ("", chosen)) if chosen else ("", "")
+        found += read_for_training([Path(name)])[int(start) if start else None : int(end) if end else None]
     return found
 
 
 def measure(latent: LatentConfig, seed: int, epochs: int, kg: Path, data: list[list[Document]]) -> dict[str, Any]:
+    """Train a small model with these options, and measure its validation loss."""
     values = SMALL | {"latent": asdict(latent), "train": SMALL["train"] | {"seed": seed, "epochs": epochs}}
     settings = from_dict(RunConfig, values)
     home = Path(tempfile.mkdtemp())
@@ -89,26 +90,22 @@ def measure(latent: LatentConfig, seed: int, epochs: int, kg: Path, data: list[l
         train, valid = encoder.encode_all(data[0], "train", counted=True), encoder.encode_all(data[1], "valid")
         Trainer(run.model, ChunkBuilder.of(run), train, valid, settings.train, home).fit()
         seconds = time.perf_counter() - started
-        judged = {}
+        totals = {}
         for marginal in ("all", "entity"):
-            kind = replace(settings, latent=replace(latent, marginal=marginal))  # type: ignore[arg-type]
-            judge = Run(home, kind, run.vocabulary, run.graph, run.introductions)
-            load_into(judge.model, load_tensors(home / "model.safetensors"), home)
-            judged[marginal] = evaluate(judge.model, ChunkBuilder.of(judge), valid, rows=60, length=70)
-        nats = judged["all"].nats() | {"nats": judged["entity"].nats()["nats"]}
-        counts = {"starts": judged["all"].starts, "targets": judged["all"].targets}
-        return {"nats": nats, **counts, "epochs": epochs, "trained_on": run_size(train), "seconds": seconds}
+            measured = replace(settings, latent=replace(latent, marginal=marginal))  # type: ignore[arg-type]
+            trained = Run(home, measured, run.vocabulary, run.graph, run.introductions)
+            load_into(trained.model, load_tensors(home / "model.safetensors"), home)
+            totals[marginal] = evaluate(trained.model, ChunkBuilder.of(trained), valid, rows=60, length=70)
+        nats = totals["all"].nats() | {"nats": totals["entity"].nats()["nats"]}
+        counts = {"starts": totals["all"].starts, "targets": totals["all"].targets}
+        return {"nats": nats, **counts, "epochs": epochs, "trained_on": sum(map(len, train)), "seconds": seconds}
     finally:
         shutil.rmtree(home)
 
 
-def run_size(documents: list[EncodedDocument]) -> int:
-    return sum(map(len, documents))
-
-
 def table(results: list[dict[str, Any]]) -> str:
-    """Means over seeds; ± is a standard deviation. `facts` is all but the words outside mentions, which no refinement
-    touches and which differ from run to run by more than the refinements do."""
+    """Markdown table of means over seeds; ± is one standard deviation. `facts` leaves out the words outside mentions,
+    which the refinements do not change and which vary more between seeds than the refinements matter."""
     columns = ("nats", "facts", *COMPONENTS)
     lines = [f"| variant | seeds | {' | '.join(columns)} |", "|---|---:" + "|---:" * len(columns) + "|"]
     for name in dict.fromkeys(result["variant"] for result in results):
@@ -124,13 +121,13 @@ def table(results: list[dict[str, Any]]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kg", type=Path, required=True)
-    parser.add_argument("--train", action="append", required=True)
-    parser.add_argument("--valid", action="append", required=True)
+    parser.add_argument("--kg", type=Path, required=True, help="graph with vectors")
+    parser.add_argument("--train", action="append", required=True, help="documents to train on, FILE[:RANGE]")
+    parser.add_argument("--valid", action="append", required=True, help="documents to measure on, FILE[:RANGE]")
     parser.add_argument("--to", type=Path, required=True, help="file of results, one JSON object a line")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
     parser.add_argument("--epochs", type=int, default=3)
-    parser.add_argument("--only", nargs="+", help="names of variants")
+    parser.add_argument("--only", nargs="+", help=f"some of the variants: {', '.join(variants())}")
     options = parser.parse_args()
     torch.set_num_threads(1)
     data = [documents(options.train), documents(options.valid)]
@@ -138,8 +135,8 @@ def main() -> None:
         for name, latent in variants().items():
             if options.only and name not in options.only:
                 continue
-            known = [json.loads(line) for line in options.to.open()] if options.to.exists() else []
-            if any((result["variant"], result["seed"]) == (name, seed) for result in known):
+            done = [json.loads(line) for line in options.to.open()] if options.to.exists() else []
+            if any((result["variant"], result["seed"]) == (name, seed) for result in done):
                 continue
             result = measure(latent, seed, options.epochs, options.kg, data)
             with options.to.open("a") as stream:

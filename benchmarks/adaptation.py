@@ -1,9 +1,9 @@
-"""Chooses how the plain language model adapts, on documents that no table is made of.
+"""python benchmarks/adaptation.py --run RUN --data DOCS [--documents 40] [--json FILE]
 
-python benchmarks/adaptation.py --run RUN --data CHECK.jsonl.gz [--json out.json]
+Choose the settings of cache and dynamic evaluation for an awd-lstm run, on documents that are in no table of results.
 
-Prints the options of `kglm evaluate` with the least unknown-penalised perplexity: for the cache alone, for dynamic
-evaluation alone, and for both, where each is taken as it was alone.
+Compares the unknown-penalised perplexity (UPP) over a grid of settings, and prints the best options of `kglm evaluate`
+for the cache, for dynamic evaluation, and for both together (each with its best settings alone).
 """
 
 from __future__ import annotations
@@ -21,43 +21,47 @@ from kglm.evaluate.perplexity import Task, evaluate
 from kglm.marginal.cache import Cache
 from kglm.marginal.estimate import MarginalConfig
 from kglm.runs.run import read_for_training
+from table import print_table
 
 CACHES = [Adaptation(Cache(share, theta)) for share, theta in product((0.1, 0.2, 0.3, 0.4, 0.5), (0.3, 1.0, 2.0))]
 DYNAMICS = [Adaptation(rate=rate) for rate in (0.3, 1.0, 3.0)]
 
 
-def options(how: Adaptation) -> str:
-    """As they are typed."""
-    words = f"--cache {how.cache.share} --cache-theta {how.cache.theta}" if how.cache else ""
-    words += f" --dynamic {how.rate} --dynamic-decay {how.decay}" if how.rate else ""
+def options(adaptation: Adaptation) -> str:
+    """Options of `kglm evaluate` for an adaptation."""
+    cache = adaptation.cache
+    words = f"--cache {cache.share} --cache-theta {cache.theta}" if cache else ""
+    words += f" --dynamic {adaptation.rate} --dynamic-decay {adaptation.decay}" if adaptation.rate else ""
     return words.strip()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--run", type=Path, required=True)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--documents", type=int, default=40, help="so many of them")
-    parser.add_argument("--json", type=Path)
-    asked = parser.parse_args()
+    parser.add_argument("--run", type=Path, required=True, help="run of awd-lstm")
+    parser.add_argument("--data", type=Path, required=True, help="documents")
+    parser.add_argument("--documents", type=int, default=40, help="number of documents to score")
+    parser.add_argument("--json", type=Path, help="write the best options and all results to this file")
+    given = parser.parse_args()
     torch.set_num_threads(1)
-    documents = read_for_training([asked.data])[: asked.documents]
+    documents = read_for_training([given.data])[: given.documents]
     found: list[dict[str, Any]] = []
 
-    def upp(how: Adaptation) -> float:
-        result = evaluate(Task(asked.run, "exact", MarginalConfig(), adaptation=how), documents).to_json()
-        found.append({"options": options(how), "ppl": result["ppl"], "upp": result["upp"]})
-        print(f"{options(how) or 'as it is':60} PPL {result['ppl']:8.1f}  UPP {result['upp']:8.1f}", flush=True)
+    def upp(adaptation: Adaptation) -> float:
+        task = Task(given.run, "exact", MarginalConfig(), adaptation=adaptation)
+        result = evaluate(task, documents).to_json()
+        found.append({"options": options(adaptation), "ppl": result["ppl"], "upp": result["upp"]})
+        name = options(adaptation) or "no adaptation"
+        print(f"{name:60} PPL {result['ppl']:8.1f}  UPP {result['upp']:8.1f}", flush=True)
         return float(result["upp"])
 
     upp(Adaptation())
-    cache, dynamic = (min(ways, key=upp) for ways in (CACHES, DYNAMICS))
+    cache, dynamic = (min(grid, key=upp) for grid in (CACHES, DYNAMICS))
     both = Adaptation(cache.cache, rate=dynamic.rate, decay=dynamic.decay)
     upp(both)
-    result = {"cache": options(cache), "dynamic": options(dynamic), "both": options(both), "tried": found}
-    if asked.json:
-        asked.json.write_text(json.dumps(result, indent=1))
-    print(json.dumps({name: words for name, words in result.items() if name != "tried"}))
+    best = {"cache": options(cache), "dynamic": options(dynamic), "both": options(both)}
+    if given.json:
+        given.json.write_text(json.dumps({**best, "tried": found}, indent=1))
+    print_table(("adaptation", "best options"), best.items())
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
-"""Speed of annotation: tokens a second of one process, by steps; from one process to two; memory of the workers.
+"""python benchmarks/annotate.py --kg KG --linked DOCS [--turns 3] [--copies 4] [--json FILE]
 
-python benchmarks/annotate.py --kg world.kg --linked valid.jsonl.gz [--copies 4] [--json out.json]
+Measure the speed of annotation: by pipeline steps in one process, and with two worker processes compared to one.
 
-The documents are given as texts with links, their annotation is taken away. Reading is not part of the first table.
-Processor seconds, in turns: a shared machine makes the clock slower, and not the processor. `links and story` is what
-the public pipeline did at about 8,000 tokens a processor second.
+The input is the words and article links of the documents, without their annotation. The first table counts tokens per
+processor second, without reading files, for three pipelines in turns: links and local graph only (the public pipeline
+of the paper does this at about 8,000), with coreference, and with the linker. The second table runs the command
+`kglm annotate` with one worker and with two: seconds by the clock, memory of all processes, and whether the output is
+the same.
 """
 
 from __future__ import annotations
@@ -23,8 +25,9 @@ from typing import Any
 from kglm.annotate.annotator import AnnotateConfig, Annotator
 from kglm.text.article import Article, Link
 from kglm.text.document import END, Document, read_documents
+from table import print_table
 
-WAYS = {
+PIPELINES = {
     "links and story": AnnotateConfig(linker=False, coreference="none"),
     "and coreference": AnnotateConfig(linker=False),
     "and linker": AnnotateConfig(),
@@ -32,6 +35,7 @@ WAYS = {
 
 
 def article(document: Document) -> Article:
+    """Words of a document with its article links only."""
     links = [
         Link(each.start, each.end, each.id)
         for each in document.mentions
@@ -41,10 +45,10 @@ def article(document: Document) -> Article:
 
 
 def speeds(kg: Path, articles: list[Article], turns: int) -> dict[str, float]:
-    """Tokens a processor second, the median of some turns; the first turn fills caches and does not count."""
-    annotators = {name: Annotator.open(kg, config) for name, config in WAYS.items()}
+    """Tokens per processor second of each pipeline, median over turns; a first turn warms the caches."""
+    annotators = {name: Annotator.open(kg, config) for name, config in PIPELINES.items()}
     words = sum(len(each.tokens) for each in articles)
-    found: dict[str, list[float]] = {name: [] for name in WAYS}
+    found: dict[str, list[float]] = {name: [] for name in PIPELINES}
     for turn in range(turns + 1):
         for name, annotator in annotators.items():
             start = time.process_time()
@@ -56,7 +60,7 @@ def speeds(kg: Path, articles: list[Article], turns: int) -> dict[str, float]:
 
 
 def family(pid: int) -> list[int]:
-    """A process and all that it started."""
+    """A process and its descendants."""
     with suppress(OSError):
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         return [pid, *(each for child in children for each in family(int(child)))]
@@ -64,7 +68,7 @@ def family(pid: int) -> list[int]:
 
 
 def memory(pid: int) -> int:
-    """Bytes of a process; what several share counts in parts (its proportional set)."""
+    """Memory of a process in bytes, shared pages counted in proportion (PSS)."""
     with suppress(OSError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):
@@ -73,7 +77,7 @@ def memory(pid: int) -> int:
 
 
 def scaling(kg: Path, articles: list[Article], copies: int) -> dict[str, Any]:
-    """Seconds and memory of the command with one worker and with two."""
+    """Seconds, tokens per second and memory of the command with one worker and with two."""
     result: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as home:
         source = Path(home) / "texts.jsonl"
@@ -116,15 +120,25 @@ def scaling(kg: Path, articles: list[Article], copies: int) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kg", type=Path, required=True)
-    parser.add_argument("--linked", type=Path, required=True)
-    parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--copies", type=int, default=4, help="of the documents, for the second table")
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--linked", type=Path, required=True, help="linked documents")
+    parser.add_argument("--turns", type=int, default=3, help="timed turns of the first table")
+    parser.add_argument("--copies", type=int, default=4, help="copies of the documents for the second table")
+    parser.add_argument("--json", type=Path, help="write the results to this file")
     options = parser.parse_args()
     articles = [article(document) for document in read_documents(options.linked)]
-    result: dict[str, Any] = {"tokens a processor second": speeds(options.kg, articles, options.turns)}
-    result["workers"] = scaling(options.kg, articles, options.copies)
-    print(json.dumps(result, indent=1))
+    rates = speeds(options.kg, articles, options.turns)
+    print_table(("pipeline", "tokens per processor second"), [(name, round(rate)) for name, rate in rates.items()])
+    workers = scaling(options.kg, articles, options.copies)
+    rows = [
+        (count, workers[count]["seconds"], round(workers[count]["tokens_per_second"]), workers[count]["memory"] >> 20)
+        for count in ("1", "2")
+    ]
+    print_table(("workers", "seconds", "tokens per second", "memory, MiB"), rows)
+    print(
+        f"two workers: {workers['times faster']:.2f} × as fast, {workers['times the memory']:.2f} × the memory,"
+        f" {'the same' if workers['same bytes'] else 'ANOTHER'} output"
+    )
+    result: dict[str, Any] = {"tokens a processor second": rates, "workers": workers}
     if options.json:
         options.json.write_text(json.dumps(result, indent=1))
 

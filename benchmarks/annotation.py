@@ -1,15 +1,16 @@
-"""How good the annotation is: against the real Linked WikiText-2, and against people (Re-DocRED).
+"""python benchmarks/annotation.py --kg KG [--linked DOCS] [--redocred dev_revised.json.gz] [--json FILE]
 
-python benchmarks/annotation.py --kg world.kg --linked valid.jsonl.gz --redocred dev_revised.json.gz [--json out.json]
+Measure the quality of annotation against Linked WikiText-2 and against human annotation (Re-DocRED).
 
-Linked WikiText-2: all annotations are taken away but for the article links, and made again. What both have is compared:
-(span, id) by source, new or related, and (parent, relation) pairs on mentions that both have, of facts that the graph
-holds. `story` is given the corpus's links, linker and coreference; `links` only its links; `pipeline` adds ours.
+Linked WikiText-2: annotate the documents again from their article links, and compare with the published annotation:
+mentions (span and entity), mention types (new or related), and the facts (parent, relation) of mentions found by both,
+for facts in the graph. There are three settings: `story` gets the published links of all sources and adds only the
+local graph; `links` gets article links only; `pipeline` adds our linker and coreference.
 
-Re-DocRED: passages without links. Names by span (people marked no pronouns; dates and numbers are left out); clusters
-of mentions by B³ (ours are mentions of one id); and of the relations that people marked and the graph holds of entities
-of these names, the share that is found as the parent and relation of a mention, either way round. `names` is the plain
-baseline: the longest names of the graph, each of whoever has the most facts.
+Re-DocRED: annotate passages without links, and compare names by span (without pronouns, dates and numbers), clusters of
+mentions by B³ (ours: mentions of one entity), and relations: of the human relations that are in the graph, the share
+that our annotation has as parent and relation of a mention, in either direction. `names` is the baseline: the longest
+names of the graph, each linked to the entity with the most facts.
 """
 
 from __future__ import annotations
@@ -33,45 +34,49 @@ from kglm.text.article import Article, Link
 from kglm.text.document import END, START, Document, Mention, read_documents
 from kglm.text.function_words import is_content
 from kglm.text.repair import repair
+from table import print_table
 
 
-def f1(right: int, found: int, wanted: int) -> dict[str, float]:
-    precision, recall = right / max(found, 1), right / max(wanted, 1)
+def f1(right: float, found: float, expected: float) -> dict[str, float]:
+    """Precision, recall and F1 from counts."""
+    precision, recall = right / max(found, 1), right / max(expected, 1)
     return {"precision": precision, "recall": recall, "f1": 2 * precision * recall / max(precision + recall, 1e-12)}
 
 
 # Linked WikiText-2
 
 
-def again(annotator: Annotator, document: Document, way: str) -> list[Mention]:
-    """The mentions of a document, made again."""
+def annotate_again(annotator: Annotator, document: Document, setting: str) -> list[Mention]:
+    """Annotate a document again, from the published links that the setting allows."""
     graph = annotator.graph
-    known = [mention for mention in document.mentions if mention.id in graph and not is_literal(mention.id)]
-    links = [mention for mention in known if mention.source == "WIKI"]
-    if way == "pipeline":
+    in_graph = [mention for mention in document.mentions if mention.id in graph and not is_literal(mention.id)]
+    links = [mention for mention in in_graph if mention.source == "WIKI"]
+    if setting == "pipeline":
         article = Article(document.title, document.tokens, [Link(each.start, each.end, each.id) for each in links])
         return annotator.annotate(article).mentions
-    given = known if way == "story" else links
+    given = in_graph if setting == "story" else links
     found = [
         LinkedSpan(each.start, each.end, graph.number(each.id), each.source) for each in given if each.source != "KG"
     ]
     id = graph.store.by_title(document.title)
-    return Story(annotator.matcher).tell(document.tokens, found, None if id is None else graph.find(id))
+    return Story(annotator.matcher).explained_mentions(document.tokens, found, None if id is None else graph.find(id))
 
 
-def holds(graph: KnowledgeGraph, parent: str, relation: str, id: str) -> bool:
+def has_fact(graph: KnowledgeGraph, parent: str, relation: str, id: str) -> bool:
+    """True if the graph has the fact."""
     head, index, tail = graph.find(parent), graph.find_relation(relation), graph.find(id)
     if head is None or tail is None:
         return False
     return relation == REFLEXIVE or (index is not None and tail in graph.tails(head, index).tolist())
 
 
-def compare(annotator: Annotator, documents: list[Document], way: str) -> dict[str, Any]:
+def compare(annotator: Annotator, documents: list[Document], setting: str) -> dict[str, Any]:
+    """Compare our annotation of documents with the published one."""
     spans: Counter[str] = Counter()
     types: Counter[str] = Counter()
     pairs: Counter[str] = Counter()
     for document in documents:
-        ours = {(each.start, each.end, each.id): each for each in again(annotator, document, way)}
+        ours = {(each.start, each.end, each.id): each for each in annotate_again(annotator, document, setting)}
         theirs = {(each.start, each.end, each.id): each for each in document.mentions if each.id in annotator.graph}
         for key, mention in theirs.items():
             spans[f"theirs {mention.source}"] += 1
@@ -82,10 +87,10 @@ def compare(annotator: Annotator, documents: list[Document], way: str) -> dict[s
         for key in ours.keys() & theirs.keys():
             mine, real = ours[key], theirs[key]
             types[f"{'new' if real.is_new else 'related'} as {'new' if mine.is_new else 'related'}"] += 1
-            known = {pair for pair in real.explanations if holds(annotator.graph, *pair, real.id)}
-            pairs["right"] += len(known & set(mine.explanations))
+            facts = {pair for pair in real.explanations if has_fact(annotator.graph, *pair, real.id)}
+            pairs["right"] += len(facts & set(mine.explanations))
             pairs["ours"] += len(mine.explanations)
-            pairs["theirs"] += len(known)
+            pairs["theirs"] += len(facts)
     both = sum(types.values())
     return {
         "spans": f1(both, sum(spans[f"ours {source}"] for source in SOURCES), sum_of(spans, "theirs ")),
@@ -113,10 +118,11 @@ def sum_of(counts: Counter[str], prefix: str) -> int:
 # Re-DocRED
 
 Passage = tuple[Article, list[dict[tuple[int, int], str]], list[tuple[int, int, str]]]
-"""An article, its clusters (spans with their names), and relations (head cluster, tail cluster, relation)."""
+"""An article, its clusters (names by span), and relations (head cluster, tail cluster, relation)."""
 
 
 def passages(path: Path) -> Iterator[Passage]:
+    """Read the passages of Re-DocRED."""
     with gzip.open(path) as stream:
         records = json.load(stream)
     for record in records:
@@ -137,7 +143,7 @@ def passages(path: Path) -> Iterator[Passage]:
 
 
 def by_names(annotator: Annotator, article: Article) -> list[Mention]:
-    """The baseline: the longest names, each of whoever has the most facts, and the story of these."""
+    """The baseline: link the longest names to the entity with the most facts, and add the local graph."""
     linker = annotator.linker
     assert linker is not None
     graph = annotator.graph
@@ -145,11 +151,11 @@ def by_names(annotator: Annotator, article: Article) -> list[Mention]:
         LinkedSpan(start, end, max(nodes, key=lambda node: (len(graph.edges(node).tail), -node)), "NEL")
         for start, end, nodes in linker.mentions(article.tokens)
     ]
-    return Story(annotator.matcher).tell(article.tokens, found)
+    return Story(annotator.matcher).explained_mentions(article.tokens, found)
 
 
-def says_name(words: Sequence[str]) -> bool:
-    """Whether words name someone: people marked names, and neither pronouns nor kinds; dates are another matter."""
+def is_name(words: Sequence[str]) -> bool:
+    """True for a name, as Re-DocRED marks them: no pronouns, common nouns or dates."""
     names = [word for word in words if word[:1].isupper() and is_content(word)]
     return bool(names) and not all(word.casefold() in date_words() for word in names)
 
@@ -157,7 +163,7 @@ def says_name(words: Sequence[str]) -> bool:
 def b_cubed(
     ours: Iterable[set[tuple[int, int]]], theirs: Iterable[set[tuple[int, int]]]
 ) -> tuple[float, int, float, int]:
-    """Sums over mentions of the share of their cluster that is right: ours, how many, theirs, how many."""
+    """B³: sum over our mentions of the right share of their cluster, and their number; the same for theirs."""
     mine = {span: cluster for cluster in ours for span in cluster}
     real = {span: cluster for cluster in theirs for span in cluster}
     precision = sum(len(cluster & real.get(span, set())) / len(cluster) for span, cluster in mine.items())
@@ -165,17 +171,18 @@ def b_cubed(
     return precision, len(mine), recall, len(real)
 
 
-def against_people(annotator: Annotator, path: Path, way: str) -> dict[str, Any]:
+def compare_with_people(annotator: Annotator, path: Path, setting: str) -> dict[str, Any]:
+    """Compare our annotation of Re-DocRED with the human one."""
     spans: Counter[str] = Counter()
     cubes = [0.0, 0, 0.0, 0]
     relations: Counter[str] = Counter()
     graph, linker = annotator.graph, annotator.linker
     assert linker is not None
     found = list(passages(path))
-    with progress(f"Re-DocRED, {way}", len(found), "passages") as advance:
+    with progress(f"Re-DocRED, {setting}", len(found), "passages") as advance:
         for article, clusters, labels in found:
-            mentions = by_names(annotator, article) if way == "names" else annotator.annotate(article).mentions
-            mentions = [each for each in mentions if says_name(article.tokens[each.start : each.end])]
+            mentions = by_names(annotator, article) if setting == "names" else annotator.annotate(article).mentions
+            mentions = [each for each in mentions if is_name(article.tokens[each.start : each.end])]
             ours = {(each.start, each.end) for each in mentions}
             theirs = {span for cluster in clusters for span in cluster}
             spans.update({"right": len(ours & theirs), "ours": len(ours), "theirs": len(theirs)})
@@ -189,16 +196,16 @@ def against_people(annotator: Annotator, path: Path, way: str) -> dict[str, Any]
                 for cluster in clusters
             ]
             cluster_of = {span: number for number, cluster in enumerate(clusters) for span in cluster}
-            said: set[tuple[int, int, str]] = set()
-            where: dict[str, set[int]] = defaultdict(set)
+            facts: set[tuple[int, int, str]] = set()
+            clusters_of: dict[str, set[int]] = defaultdict(set)
             for each in mentions:
                 number = cluster_of.get((each.start, each.end))
                 if number is None:
                     continue
-                where[each.id].add(number)
+                clusters_of[each.id].add(number)
                 for parent, relation in each.explanations:
-                    for head in where[parent]:
-                        said.add(
+                    for head in clusters_of[parent]:
+                        facts.add(
                             (number, head, relation[2:]) if relation.startswith(REVERSE) else (head, number, relation)
                         )
             for head, tail, relation in set(labels):
@@ -207,41 +214,57 @@ def against_people(annotator: Annotator, path: Path, way: str) -> dict[str, Any]
                     continue
                 if any(nodes[tail] & set(graph.tails(node, index).tolist()) for node in nodes[head]):
                     relations["held"] += 1
-                    relations["found"] += (head, tail, relation) in said
+                    relations["found"] += (head, tail, relation) in facts
             advance()
-    precision, mine, recall, real = cubes
+    precision, recall = cubes[0] / max(cubes[1], 1), cubes[2] / max(cubes[3], 1)
     return {
         "mentions": f1(spans["right"], spans["ours"], spans["theirs"]) | dict(spans),
         "b3": {
-            "precision": precision / max(mine, 1),
-            "recall": recall / max(real, 1),
-            "f1": 2
-            * (precision / max(mine, 1))
-            * (recall / max(real, 1))
-            / max(precision / max(mine, 1) + recall / max(real, 1), 1e-12),
+            "precision": precision,
+            "recall": recall,
+            "f1": 2 * precision * recall / max(precision + recall, 1e-12),
         },
         "relations": dict(relations) | {"share": relations["found"] / max(relations["held"], 1)},
     }
 
 
+def print_results(result: dict[str, Any]) -> None:
+    """Print the measures of all settings."""
+    rows = []
+    for setting, measures in result.items():
+        for measure, values in measures.items():
+            if "f1" in values:
+                rows.append((setting, measure, *(values[key] for key in ("precision", "recall", "f1")), None))
+            elif measure == "types":
+                rows.append((setting, measure, None, None, None, values["accuracy"]))
+            elif measure == "relations":
+                rows.append((setting, measure, None, values["share"], None, None))
+    print_table(("data, setting", "measure", "precision", "recall", "F1", "accuracy"), rows)
+    for setting, measures in result.items():
+        if sources := measures.get("by source"):
+            counts = [(source, *each.values()) for source, each in sources.items()]
+            columns = ("source", "published", "found by us", "ours", "right")
+            print_table(columns, counts, title=f"mentions by source: {setting}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kg", type=Path, required=True)
-    parser.add_argument("--linked", type=Path)
-    parser.add_argument("--redocred", type=Path)
-    parser.add_argument("--anchors", type=Path)
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--linked", type=Path, help="documents of Linked WikiText-2")
+    parser.add_argument("--redocred", type=Path, help="gzipped JSON of Re-DocRED")
+    parser.add_argument("--anchors", type=Path, help="link texts for the linker (kglm annotate --anchors-to)")
+    parser.add_argument("--json", type=Path, help="write the results to this file")
     options = parser.parse_args()
     annotator = Annotator.open(options.kg, AnnotateConfig(), anchors=options.anchors)
     result: dict[str, Any] = {}
     if options.linked:
         documents = [repair(document)[0] for document in read_documents(options.linked)]
-        for way in ("story", "links", "pipeline"):
-            result[f"linked, {way}"] = compare(annotator, documents, way)
+        for setting in ("story", "links", "pipeline"):
+            result[f"linked, {setting}"] = compare(annotator, documents, setting)
     if options.redocred:
-        for way in ("names", "pipeline"):
-            result[f"redocred, {way}"] = against_people(annotator, options.redocred, way)
-    print(json.dumps(result, indent=1))
+        for setting in ("names", "pipeline"):
+            result[f"redocred, {setting}"] = compare_with_people(annotator, options.redocred, setting)
+    print_results(result)
     if options.json:
         options.json.write_text(json.dumps(result, indent=1))
 

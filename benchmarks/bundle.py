@@ -1,7 +1,8 @@
-"""The model that comes with the package: what a quickstart leaves, without what only training needs.
+"""python benchmarks/bundle.py FOLDER --to src/kglm/bundled/run
 
-kglm quickstart --to FOLDER
-python benchmarks/bundle.py FOLDER --to src/kglm/bundled/run
+Make the model that is shipped with the package from the folder of a finished `kglm quickstart --to FOLDER`.
+
+Copies the kglm run and its graph without the files that only training needs, and writes example articles.
 """
 
 from __future__ import annotations
@@ -19,26 +20,28 @@ from kglm.text.document import to_line
 from kglm.writing.articles import Writer
 from kglm.writing.wordings import read_wordings
 
-KEPT = ("config.toml", "vocabulary.json", "introductions.json", "model.safetensors", "metrics.jsonl", "README.md")
+FILES = ("config.toml", "vocabulary.json", "introductions.json", "model.safetensors", "metrics.jsonl", "README.md")
+"""Files of the run to ship."""
 ARTICLES = 300
-MOST = 25_000_000
-"""Bytes that may be shipped."""
+"""Example articles to write."""
+MAX_BYTES = 25_000_000
+"""Limit on the size of the folder."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, help="of the quickstart")
-    parser.add_argument("--to", type=Path, required=True, help="where what is shipped goes")
+    parser.add_argument("folder", type=Path, help="folder of the quickstart")
+    parser.add_argument("--to", type=Path, required=True, help="folder to write; it is deleted first")
     given = parser.parse_args()
     ship(Quickstart(given.folder), given.to)
 
 
 def ship(story: Quickstart, to: Path) -> None:
-    """Copy the run and its graph; articles about the world to look at are written anew."""
+    """Copy the run and its graph, and write example articles about the graph."""
     shutil.rmtree(to, ignore_errors=True)
     to.mkdir(parents=True)
     run = story.run("kglm")
-    for name in KEPT:
+    for name in FILES:
         shutil.copy(run / name, to / name)
     for path in story.home.glob("world.kg*"):
         if not path.name.endswith((".lock", "-wal", "-shm")):
@@ -47,12 +50,12 @@ def ship(story: Quickstart, to: Path) -> None:
     about = {key: value for key, value in read_json(run / "run.json").items() if key in ("format", "kglm", "from")}
     write_json(to / "run.json", about)
     writer = Writer(KnowledgeGraph.open(to / "world.kg"), read_wordings(), 1)
-    topics = sorted(random.Random(1).sample(writer.topics(least=5), ARTICLES))
+    topics = sorted(random.Random(1).sample(writer.topics(min_relations=5), ARTICLES))
     with gzip.GzipFile(to / "articles.jsonl.gz", "wb", mtime=0) as stream:
         for document in writer.texts(topics, wordings="all"):
             stream.write(to_line(document))
     size = sum(path.stat().st_size for path in to.rglob("*") if path.is_file())
-    assert size <= MOST, f"{size:,} bytes"
+    assert size <= MAX_BYTES, f"{size:,} bytes are more than {MAX_BYTES:,}"
     print(f"{to}: {size:,} bytes")
 
 

@@ -1,11 +1,11 @@
-"""Where the nats of a model go: by component, inside mentions and outside, known words and unknown ones.
+"""python benchmarks/components.py --run RUN --run RUN --data DOCS
 
-python benchmarks/components.py --run awd --run kglm --data lw2-last.jsonl.gz
+Split the loss of models into components: types, new entities, parents, relations, words in and outside mentions.
 
-By the annotated joint likelihood, so that every part has a name. All columns are nats per word of the text, so they add
-up; `unknown` is what the penalty log |U| adds for unknown words that no alias has. `floor` is the share of a plain
-model's UPP that would be left if all words inside mentions were free: what a graph could give at most if nothing else
-changed. Prints Markdown.
+The loss is the annotated joint likelihood; all columns are nats per word of the text and add up to `all`. `unknown` is
+the penalty log |U| for unknown words that cannot be copied from an alias. `floor`, for plain models, is the share of
+UPP that would remain if words inside mentions cost nothing: the most that facts could gain, all else unchanged.
+Prints the table as Markdown.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from kglm.train.totals import evaluate
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--run", type=Path, action="append", required=True)
-    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--run", type=Path, action="append", required=True, help="run; repeat for more")
+    parser.add_argument("--data", type=Path, required=True, help="annotated documents")
     given = parser.parse_args()
     torch.set_num_threads(1)
     documents = read_for_training([given.data])
-    print(f"| | {' | '.join(COMPONENTS)} | unknown outside | unknown inside | all | floor |")
+    print(f"| run | {' | '.join(COMPONENTS)} | unknown outside | unknown inside | all | floor |")
     print("|---|" + "---:|" * (len(COMPONENTS) + 4))
     for path in given.run:
         run = Run.open(path)
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def unknown(documents: Sequence[EncodedDocument], *, copies: bool) -> tuple[int, int]:
-    """Unknown words outside mentions and inside; not those that can be copied from a name, if the model copies."""
+    """Number of unknown words outside and inside mentions; with `copies`, without those in an alias of the entity."""
     outside = inside = 0
     for document in documents:
         for target in (document.words_N[1:] == UNKNOWN_INDEX).nonzero()[0].tolist():

@@ -1,9 +1,10 @@
-"""How the estimators of p(x) come closer with more samples: numbers as JSON lines, and charts for docs/perplexity.md.
+"""python benchmarks/convergence.py --run RUN --proposal RUN --documents DOCS --to RESULTS.jsonl [--charts docs]
 
-python benchmarks/convergence.py --run RUN --proposal RUN --documents valid.jsonl.gz --to results.jsonl --charts docs
+Compare how the estimates of p(x) converge with the number of samples: importance sampling, particle filter, beam.
 
-Each method estimates the shortest documents with more and more samples, with several seeds; ESS and k̂ are those of the
-largest number. What is in the file already is kept, so the run can be interrupted.
+Each method estimates the shortest documents with increasing numbers of samples and several seeds. Results are added to
+the file --to, one JSON object a line, and a repeated command skips what is in it. Prints a table of nats a word;
+--charts draws the charts of docs/perplexity.md.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ from kglm.evaluate.perplexity import Perplexity
 from kglm.marginal.estimate import MarginalConfig
 from kglm.plots import Series, line_chart
 from kglm.runs.run import Run, read_for_training
+from table import print_table
 
 SAMPLES = {"importance": (1, 3, 10, 30, 100, 300), "particle": (1, 3, 10, 30, 100, 300), "beam": (1, 3, 10, 30, 100)}
 
 
 def measure(options: argparse.Namespace) -> None:
+    """Add the missing estimates to the file of results."""
     torch.set_num_threads(1)
     model, proposal = Run.open(options.run), Run.open(options.proposal)
     documents = sorted(read_for_training([options.documents]), key=lambda document: len(document.tokens))
@@ -32,12 +35,12 @@ def measure(options: argparse.Namespace) -> None:
         for samples in sizes:
             for seed in range(1 if method == "beam" else options.seeds):
                 config = MarginalConfig(samples=samples, seed=seed)
-                judge = Perplexity(model, method, config, proposal)  # type: ignore[arg-type]
+                scorer = Perplexity(model, method, config, proposal)  # type: ignore[arg-type]
                 for document in documents[: options.count]:
                     key = {"document": document.title, "method": method, "samples": samples, "seed": seed}
-                    if any(key.items() <= known.items() for known in results(options.to)):
+                    if any(key.items() <= done.items() for done in results(options.to)):
                         continue
-                    found = judge.score(document).estimate
+                    found = scorer.score(document).estimate
                     numbers = {"log_p": found.log_p, "ess": found.ess, "k_hat": found.k_hat, "seconds": found.seconds}
                     with options.to.open("a") as stream:
                         stream.write(json.dumps({**key, "targets": found.targets, **numbers}) + "\n")
@@ -49,7 +52,7 @@ def results(path: Path) -> list[dict[str, Any]]:
 
 
 def estimates(found: list[dict[str, Any]], against: str) -> list[Series]:
-    """Nats a word over all documents: the mean over seeds, and one standard deviation to both sides."""
+    """Nats a word over all documents by method: mean over seeds, ± one standard deviation."""
     lines = []
     for method, sizes in SAMPLES.items():
         x, y, spread = [], [], []
@@ -69,7 +72,7 @@ def estimates(found: list[dict[str, Any]], against: str) -> list[Series]:
 
 
 def effective(found: list[dict[str, Any]], samples: int) -> list[Series]:
-    """The effective number of samples of each document, by its length."""
+    """Effective sample size of each document by its length."""
     lines = []
     for method in ("importance", "particle"):
         rows = [row for row in found if (row["method"], row["samples"], row["seed"]) == (method, samples, 0)]
@@ -80,17 +83,23 @@ def effective(found: list[dict[str, Any]], samples: int) -> list[Series]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--run", type=Path, required=True)
-    parser.add_argument("--proposal", type=Path, required=True)
+    parser.add_argument("--run", type=Path, required=True, help="run of kglm")
+    parser.add_argument("--proposal", type=Path, required=True, help="run of its proposal")
     parser.add_argument("--documents", type=Path, required=True)
     parser.add_argument("--to", type=Path, required=True, help="file of results, one JSON object a line")
     parser.add_argument("--charts", type=Path, help="directory for the charts")
-    parser.add_argument("--count", type=int, default=4, help="documents, the shortest")
+    parser.add_argument("--count", type=int, default=4, help="number of documents, the shortest first")
     parser.add_argument("--seeds", type=int, default=4)
     options = parser.parse_args()
     measure(options)
+    found = results(options.to)
+    rows = [
+        (line.name, samples, nats, nats - low)
+        for line in estimates(found, "samples")
+        for samples, nats, low in zip(line.x, line.y, line.low, strict=True)
+    ]
+    print_table(("method", "samples", "nats a word", "± over seeds"), rows)
     if options.charts:
-        found = results(options.to)
         nats = "nats a word (lower is closer to the truth)"
         charts = {
             "estimates-by-samples": line_chart(

@@ -1,11 +1,11 @@
-"""python benchmarks/graph.py [--entities 200000] [--json FILE]
+"""python benchmarks/graph.py [--entities 200000] [--data DIR] [--json FILE]
 
-The knowledge graph: how fast a Wikidata dump is read, how fast the graph answers, how much memory it takes.
+Measure the knowledge graph: speed and memory of the import of a Wikidata dump, and speed of queries.
 
-Everything that is compared runs side by side, in turns, in this one run: machines are shared and noisy. A dump of
-real form is generated (most of it is not wanted, as in the real one); a plain loop of `json.loads` over the same
-lines is the yardstick. Memory is the peak of the importing process and its workers, read from the system; it is
-measured for two sizes, to see whether it grows with the dump.
+The dump is generated in the official format; as in the real one, most of it is not imported. The parser is compared, in
+turns over the same lines, with a loop of `json.loads`. Memory is the peak of the importing process and of its largest
+worker; it is measured for the dump and for a quarter of it, to see whether it grows with the dump. With --data, a
+folder that has `kg/facts.tsv.gz`, `kg/entities.jsonl.gz` and `kg/relations.tsv`, that graph is measured too.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests")]
 
-from dumps import generated  # noqa: E402
-
 from kglm.kg.graph import KnowledgeGraph  # noqa: E402
 from kglm.kg.importers.records import ImportOptions, Source  # noqa: E402
 from kglm.kg.importers.wikidata import parse_dump  # noqa: E402
 from kglm.parallel import available_cores  # noqa: E402
+from support.dumps import generated  # noqa: E402
+from table import print_table  # noqa: E402
 
 IMPORT = """
 import resource, sys, json
@@ -67,7 +67,7 @@ def imported(dump: Path, to: Path, workers: int) -> dict[str, float]:
 
 
 def parsing(dump: Path, rounds: int = 5) -> dict[str, float]:
-    """One core: our parser against `json.loads`, in turns over the same 16 MB."""
+    """Compare our parser on one core with `json.loads`, in turns over the same 16 MB."""
     with dump.open("rb") as stream:
         data = stream.read(16 << 20)
     lines = data[: data.rindex(b"\n")].split(b"\n")[1:]
@@ -86,6 +86,7 @@ def parsing(dump: Path, rounds: int = 5) -> dict[str, float]:
 
 
 def importing(folder: Path, entities: int) -> dict[str, float]:
+    """Import generated dumps of two sizes with all cores, and the larger with one process."""
     small, large = folder / "small.json", folder / "large.json"
     write_dump(small, entities // 4)
     write_dump(large, entities)
@@ -110,7 +111,8 @@ def importing(folder: Path, entities: int) -> dict[str, float]:
     }
 
 
-def answering(path: Path) -> dict[str, float]:
+def querying(path: Path) -> dict[str, float]:
+    """Seconds to open a graph, and to read the edges of 10,000 random entities in three ways."""
     opened = median(timed(lambda: KnowledgeGraph.open(path).close()) for _ in range(5))
     with KnowledgeGraph.open(path) as graph:
         numbers = np.random.default_rng(0).integers(0, len(graph), 10_000)
@@ -125,10 +127,8 @@ def answering(path: Path) -> dict[str, float]:
         }
 
 
-def shared_graph(folder: Path) -> dict[str, float]:
-    kg = ROOT.parent / "shared" / "data" / "kg"
-    if not kg.is_dir():
-        return {}
+def shared_graph(kg: Path, folder: Path) -> dict[str, float]:
+    """Import a graph from tables and measure it."""
     command = ["kg", "import", kg / "facts.tsv.gz", "--entities", kg / "entities.jsonl.gz"]
     command += ["--relations", kg / "relations.tsv", "--to", folder / "shared.kg", "--json"]
     run = f"import resource, sys; from kglm.cli import main\nsys.argv = {['kglm', *map(str, command)]!r}\n"
@@ -139,25 +139,25 @@ def shared_graph(folder: Path) -> dict[str, float]:
         "facts": report["facts"],
         "seconds": report["seconds"],
         "peak_mib": float(process.stderr.split()[-1]),
-        **answering(folder / "shared.kg"),
+        **querying(folder / "shared.kg"),
     }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--entities", type=int, default=200_000)
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--entities", type=int, default=200_000, help="entities of the generated dump")
+    parser.add_argument("--data", type=Path, help="folder with a graph as tables in kg/")
+    parser.add_argument("--json", type=Path, help="write the results to this file")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         results = {"import": importing(folder, arguments.entities)}
         results["parse, one core"] = parsing(folder / "large.json")
-        results["generated graph"] = answering(folder / "large.kg")
-        results["shared graph"] = shared_graph(folder)
+        results["generated graph"] = querying(folder / "large.kg")
+        if arguments.data:
+            results["shared graph"] = shared_graph(arguments.data / "kg", folder)
     for title, values in results.items():
-        print(title)
-        for key, value in values.items():
-            print(f"  {key:28} {value:14,.3f}")
+        print_table(("measure", "value"), values.items(), title=title)
     if arguments.json:
         arguments.json.write_text(json.dumps(results | {"cores": os.cpu_count()}, indent=2) + "\n")
 

@@ -1,19 +1,19 @@
-"""Fit the weights of the linker on links that people made, and measure it on others, with the links hidden.
+"""python benchmarks/linker.py --kg KG --train DOCS --test DUMP.xml.bz2 [--words DOCS]
 
-python benchmarks/linker.py --kg world.kg --train linked.jsonl.gz --test dump.xml.bz2 [--words linked2.jsonl.gz]
+Compare the linker's hand-set weights with fitted ones: accuracy on the links of articles, which it cannot see.
 
-Training: mentions of linked documents whose source is an article link (WIKI), whose words are a name of the entity in
-the graph, and that have a namesake. Test: links of articles that lead to an entity of the graph; the linker sees the
-words and none of the links. The prior takes the namesake with the most facts. `--words` are documents whose mentions
-are counted as link texts (anchors) for the linker.
+Training examples are article links (source WIKI) of the documents whose words are a name of several entities of the
+graph, the linked one among them. Test examples are links of the dump to entities of the graph. Three weightings are
+compared: the prior alone (the candidate with the most facts), the weights in use, and the fitted weights. The mentions
+of the documents --words are counted as link texts (anchors) for the linker. The fitted weights are printed, not saved.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,14 +25,17 @@ from kglm.linking.linker import FEATURES, WEIGHTS, Linker
 from kglm.linking.links import LinkResolver
 from kglm.text.articles import read_articles
 from kglm.text.document import Document
+from table import print_table
 
 Example = tuple[np.ndarray, int]
 Text = tuple[Sequence[str], list[tuple[int, int, int]]]
-"""Words and the links among them: start, end, node."""
-AROUND = 60
+"""Words and their links: start, end, node."""
+CONTEXT = 60
+"""Words on each side of a mention whose names count as context."""
 
 
 def linked_texts(graph: KnowledgeGraph, found: list[Document], sources: tuple[str, ...] = ("WIKI",)) -> Iterator[Text]:
+    """Links of annotated documents to entities of the graph."""
     for document in found:
         links = [
             (mention.start, mention.end, node)
@@ -43,6 +46,7 @@ def linked_texts(graph: KnowledgeGraph, found: list[Document], sources: tuple[st
 
 
 def article_texts(graph: KnowledgeGraph, linker: Linker, path: Path) -> Iterator[Text]:
+    """Links of the articles of a dump to entities of the graph."""
     resolver = LinkResolver(graph, linker.names)
     for article in read_articles(path):
         found = ((link.start, link.end, resolver.entity(link.target)) for link in article.links)
@@ -52,18 +56,18 @@ def article_texts(graph: KnowledgeGraph, linker: Linker, path: Path) -> Iterator
 def example(
     linker: Linker, words: Sequence[str], start: int, end: int, others: dict[int, int]
 ) -> tuple[list[int], np.ndarray]:
-    """The candidates of a name, and their features."""
+    """Candidates of a name and their features; `others` are links of other names in the text."""
     candidates = linker.candidates(words[start:end])
     near = set[int]()
-    at = max(start - AROUND, 0)
-    for a, b, nodes in linker.mentions(words[at : end + AROUND]):
+    at = max(start - CONTEXT, 0)
+    for a, b, nodes in linker.mentions(words[at : end + CONTEXT]):
         if b + at <= start or a + at >= end:
             near.update(nodes)
     return candidates, linker.features(words, start, end, candidates, near, others)
 
 
 def training_examples(linker: Linker, texts: Iterator[Text], rng: np.random.Generator) -> Iterator[Example]:
-    """Of every link; half of the other links of its text are known to the linker, as in an article half are."""
+    """An example for every ambiguous link; the linker gets a random half of the other links, as in an article."""
     from kglm.linking.name_index import hash_name
 
     for words, links in texts:
@@ -77,7 +81,7 @@ def training_examples(linker: Linker, texts: Iterator[Text], rng: np.random.Gene
 
 
 def fit(found: list[Example], *, ridge: float = 1.0) -> torch.Tensor:
-    """The weights of greatest likelihood, held back a little."""
+    """Maximum likelihood weights with an L2 penalty."""
     weight_F = torch.zeros(len(FEATURES), dtype=torch.float64, requires_grad=True)
     features = [torch.from_numpy(each) for each, _ in found]
     optimiser = torch.optim.LBFGS([weight_F], max_iter=200, line_search_fn="strong_wolfe")
@@ -94,8 +98,8 @@ def fit(found: list[Example], *, ridge: float = 1.0) -> torch.Tensor:
     return weight_F.detach()
 
 
-def measure(linker: Linker, texts: Iterator[Text], weightings: dict[str, np.ndarray]) -> dict[str, object]:
-    """Accuracy on all links, and on those whose name has namesakes, the right one among them."""
+def measure(linker: Linker, texts: Iterator[Text], weightings: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Accuracy on all links, and on the ambiguous ones whose candidates include the right entity."""
     links = named = ambiguous = 0
     right = dict.fromkeys(weightings, 0)
     right_ambiguous = dict.fromkeys(weightings, 0)
@@ -118,9 +122,9 @@ def measure(linker: Linker, texts: Iterator[Text], weightings: dict[str, np.ndar
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kg", type=Path, required=True)
-    parser.add_argument("--train", action="append", required=True)
-    parser.add_argument("--test", type=Path, required=True)
-    parser.add_argument("--words", action="append", default=[])
+    parser.add_argument("--train", action="append", required=True, help="linked documents to fit on, FILE[:RANGE]")
+    parser.add_argument("--test", type=Path, required=True, help="articles to measure on")
+    parser.add_argument("--words", action="append", default=[], help="linked documents with link texts, FILE[:RANGE]")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -133,11 +137,13 @@ def main() -> None:
         training_examples(linker, linked_texts(graph, documents(options.train)), np.random.default_rng(options.seed))
     )
     weights = fit(fitted).numpy()
-    print(f"fitted on {len(fitted):,} links with namesakes")
-    for name, weight, now in zip(FEATURES, weights.tolist(), WEIGHTS, strict=True):
-        print(f"{name:20} {weight:8.3f}   (in use: {now})")
+    rows = zip(FEATURES, weights.tolist(), WEIGHTS, strict=True)
+    print_table(("feature", "fitted weight", "in use"), rows, title=f"fitted on {len(fitted):,} ambiguous links")
     weightings = {"prior only": np.eye(len(FEATURES))[0], "in use": np.array(WEIGHTS), "fitted": weights}
-    print(json.dumps(measure(linker, article_texts(graph, linker, options.test), weightings), indent=1))
+    result = measure(linker, article_texts(graph, linker, options.test), weightings)
+    title = f"{result['links']:,} links, {result['named']:,} by a name of the entity, {result['ambiguous']:,} ambiguous"
+    accuracies = [(name, *pair) for name, pair in result["accuracy"].items()]
+    print_table(("weights", "accuracy, all links", "ambiguous links"), accuracies, title=title)
 
 
 if __name__ == "__main__":

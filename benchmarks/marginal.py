@@ -1,9 +1,10 @@
-"""Cost of estimating p(x) without annotation, relative to one annotated scoring pass over the same document.
+"""python benchmarks/marginal.py --run RUN --proposal RUN --documents DOCS [--size paper] [--turns 3] [--json FILE]
 
-python benchmarks/marginal.py --run RUN --proposal RUN --documents valid.jsonl.gz [--size paper] [--turns 3]
+Compare the time of estimating p(x) of a document, by method, with one scoring pass over its annotation.
 
-With a size, the trained runs are widened to it with zeros (see `widen`): they draw what they drew, at the cost of that
-size. All ways take turns in one run on one thread; what counts are the ratios.
+All methods score the same documents in turns, on one thread; the table has the median ratio of times over documents.
+With --size, the trained runs are padded with zeros to that size (see `widen.py`): they draw the same samples, at the
+cost of the larger size.
 """
 
 from __future__ import annotations
@@ -22,20 +23,23 @@ from kglm.marginal.estimate import MarginalConfig
 from kglm.runs.run import Run, read_for_training
 from kglm.runs.settings import load_config
 from kglm.text.document import Document
+from table import print_table
 from widen import widened, widened_graph
 
-WAYS = {
+METHODS = {
     "annotated": ("annotated", 1),
     "importance 100": ("importance", 100),
     "importance 1000": ("importance", 1000),
     "particle 100": ("particle", 100),
     "beam 16": ("beam", 16),
 }
+"""Method and samples."""
 VECTORS = {"paper": 256}
+"""Dimension of entity vectors by size."""
 
 
 def opened(model: Path, proposal: Path, size: str | None, home: Path) -> list[Run]:
-    """The two runs, widened to the size."""
+    """Open model and proposal, padded to the size if one is given."""
     runs = [Run.open(model), Run.open(proposal)]
     if size is None:
         return runs
@@ -45,13 +49,13 @@ def opened(model: Path, proposal: Path, size: str | None, home: Path) -> list[Ru
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--documents", type=Path, required=True)
-    parser.add_argument("--run", type=Path, required=True)
-    parser.add_argument("--proposal", type=Path, required=True)
-    parser.add_argument("--size", choices=VECTORS)
-    parser.add_argument("--turns", type=int, default=3, help="documents, the ones of middle length")
-    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--documents", type=Path, required=True, help="annotated documents")
+    parser.add_argument("--run", type=Path, required=True, help="run of kglm")
+    parser.add_argument("--proposal", type=Path, required=True, help="run of its proposal")
+    parser.add_argument("--size", choices=VECTORS, help="pad the runs to this size")
+    parser.add_argument("--turns", type=int, default=3, help="documents to score, those of middle length")
+    parser.add_argument("--ways", nargs="+", choices=METHODS, default=list(METHODS), help="methods; annotated always")
+    parser.add_argument("--json", type=Path, help="write the results to this file")
     options = parser.parse_args()
     torch.set_num_threads(1)
     documents = sorted(read_for_training([options.documents]), key=lambda document: len(document.tokens))
@@ -59,29 +63,31 @@ def main() -> None:
     chosen = documents[middle : middle + options.turns]
     with tempfile.TemporaryDirectory() as home:
         model, proposal = opened(options.run, options.proposal, options.size, Path(home))
-        judges = {
-            name: Perplexity(model, how, MarginalConfig(samples=samples), proposal)  # type: ignore[arg-type]
-            for name, (how, samples) in WAYS.items()
-            if name in options.ways
+        scorers = {
+            name: Perplexity(model, method, MarginalConfig(samples=samples), proposal)  # type: ignore[arg-type]
+            for name, (method, samples) in METHODS.items()
+            if name in ("annotated", *options.ways)
         }
-        warm = Document("warm", chosen[0].tokens[:60])
-        for judge in judges.values():
-            judge.score(warm)
-        seconds: dict[str, list[float]] = {name: [] for name in judges}
+        warm_up = Document("warm-up", chosen[0].tokens[:60])
+        for scorer in scorers.values():
+            scorer.score(warm_up)
+        seconds: dict[str, list[float]] = {name: [] for name in scorers}
         for turn, document in enumerate(chosen):
-            for name, judge in judges.items():
+            for name, scorer in scorers.items():
                 start = time.perf_counter()
-                scored = judge.score(document)
+                scored = scorer.score(document)
                 seconds[name].append(time.perf_counter() - start)
                 per_word = scored.estimate.log_p / scored.estimate.targets
                 print(f"turn {turn + 1}: {name:16} {seconds[name][-1]:8.2f} s, {per_word:8.3f} nats a word", flush=True)
     targets = sum(len(document.tokens) - 1 for document in chosen)
-    print(f"\n{len(model.vocabulary):,} words, {len(chosen)} documents of {targets:,} words")
     result: dict[str, object] = {"words": len(model.vocabulary), "targets": targets, "size": options.size}
+    rows = []
     for name, taken in seconds.items():
         ratio = median(a / b for a, b in zip(taken, seconds["annotated"], strict=True))
-        print(f"{name:16} {targets / sum(taken):8,.0f} words/s, {ratio:6.2f} × annotated")
+        rows.append((name, round(targets / sum(taken)), ratio))
         result[name] = {"words_per_second": targets / sum(taken), "ratio": ratio}
+    title = f"{len(chosen)} documents of {targets:,} words, vocabulary of {len(model.vocabulary):,}"
+    print_table(("method, samples", "words/s", "time / annotated"), rows, title=title)
     if options.json:
         options.json.write_text(json.dumps(result, indent=2))
 

@@ -1,4 +1,4 @@
-"""What any recurrent language model of a size has to do: layers of `nn.LSTM` and a tied softmax, nothing else."""
+"""The smallest recurrent language model to compare with: layers of `nn.LSTM` and a tied softmax (a helper module)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class PlainLstm(nn.Module):
         self.bias = nn.Parameter(torch.zeros(words))
 
     def forward(self, words_BT: Tensor, targets_BT: Tensor, state: list[Any] | None) -> tuple[Tensor, list[Any]]:
-        """The mean loss, and the state after it."""
+        """Mean loss of the targets, and the state after the last word."""
         x, after = self.embedding(words_BT), []
         for number, layer in enumerate(self.layers):
             x, (h, c) = layer(x, None if state is None else state[number])

@@ -1,16 +1,15 @@
-"""Whether a model understands relations that no training text put into words: strict accuracy on questions by itself.
+"""python benchmarks/questions.py --run RUN --held-out P47 P40 … [--count 300]
 
-python benchmarks/questions.py --run RUN --held-out P47 P40 … [--count 300]
+Compare a model's accuracy on relations that no training text expresses (held out) with that on all other relations.
 
-Questions are sentences of `kglm kg verbalise` that lack their last part, with the subject given; an answer is right if
-it is the first word of a tail of the asked relation. Held-out relations are those that the texts were made without
-(`kglm kg verbalise --without`).
+Prompts are sentences of `kglm kg verbalise` without their last part; the subject's entity is given. An answer is right
+if it is the first word of a tail of the relation. Held-out relations are those of `kglm kg verbalise --without` when
+the training texts were made.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import random
 from pathlib import Path
 from typing import Any
@@ -22,16 +21,17 @@ from kglm.answer.next_word import next_words
 from kglm.answer.reading import Span, read
 from kglm.text.tokenizer import tokenizer
 from kglm.writing.verbalise import Verbaliser
+from table import print_table
 
 TOP = 5
 
 
-def ask(live: FactAwareLM, verbaliser: Verbaliser, relations: list[int], count: int, seed: int) -> dict[str, Any]:
-    """Accuracy on so many questions about facts of these relations, drawn as the texts draw them."""
+def measure(live: FactAwareLM, verbaliser: Verbaliser, relations: list[int], count: int, seed: int) -> dict[str, Any]:
+    """Accuracy in percent on `count` prompts for the relations, drawn like the facts of training texts."""
     rng, graph = random.Random(seed), live.graph
     weights = [verbaliser.weight(relation) for relation in relations]
-    asked = first = among = 0
-    while asked < count:
+    total = first = top = 0
+    while total < count:
         [relation] = rng.choices(relations, weights)
         fact = verbaliser.draw(rng, relation)
         question = verbaliser.question(rng, fact)
@@ -42,24 +42,29 @@ def ask(live: FactAwareLM, verbaliser: Verbaliser, relations: list[int], count: 
         tails = graph.tails(fact[0], relation).tolist()
         names = [tokenizer().words(name) for tail in tails for name in graph.aliases(tail)]
         right = {name[0] for name in names if name}
-        asked, first, among = asked + 1, first + (words[0] in right), among + bool(right & set(words))
-    return {"relations": len(relations), "questions": asked, "at1": 100 * first / asked, "at5": 100 * among / asked}
+        total, first, top = total + 1, first + (words[0] in right), top + bool(right & set(words))
+    return {"relations": len(relations), "questions": total, "at1": 100 * first / total, "at5": 100 * top / total}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--run", type=Path, required=True)
-    parser.add_argument("--held-out", nargs="+", required=True, metavar="P…")
-    parser.add_argument("--count", type=int, default=300, help="questions of each kind")
+    parser.add_argument("--run", type=Path, required=True, help="run of kglm")
+    parser.add_argument("--held-out", nargs="+", required=True, metavar="P…", help="ids of the held-out relations")
+    parser.add_argument("--count", type=int, default=300, help="prompts for each of the two groups")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     torch.set_num_threads(1)
     live = FactAwareLM.open(options.run)
     verbaliser = Verbaliser(live.graph)
-    sayable = [relation for relation in verbaliser.relations if verbaliser.phrases(relation)]
-    held = [relation for relation in sayable if live.graph.relation_id(relation) in options.held_out]
-    for name, relations in (("held out", held), ("in words", [each for each in sayable if each not in held])):
-        print(json.dumps({"kind": name, **ask(live, verbaliser, relations, options.count, options.seed)}), flush=True)
+    phrased = [relation for relation in verbaliser.relations if verbaliser.phrases(relation)]
+    held_out = [relation for relation in phrased if live.graph.relation_id(relation) in options.held_out]
+    rows = []
+    for name, relations in (("held out", held_out), ("in words", [each for each in phrased if each not in held_out])):
+        if not relations:
+            raise SystemExit(f"no relation with a wording is {name}: give other ids to --held-out")
+        found = measure(live, verbaliser, relations, options.count, options.seed)
+        rows.append((name, found["relations"], found["questions"], found["at1"], found["at5"]))
+    print_table(("relations", "number", "prompts", "right at 1, %", "right at 5, %"), rows)
 
 
 if __name__ == "__main__":

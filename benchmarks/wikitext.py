@@ -1,12 +1,12 @@
-"""AWD-LSTM on WikiText-2 against the same LSTM of `torch.nn`, trained by the plainest loop for as long.
+"""python benchmarks/wikitext.py --data DIR --to FOLDER [--words 600000] [--epochs 4] [--chart curves.svg]
 
-python benchmarks/wikitext.py --data wikitext-2 --to FOLDER [--words 600000] [--epochs 4] [--chart curves.svg]
+Compare AWD-LSTM with a plain `torch.nn.LSTM` of the same size on WikiText-2: perplexity after each epoch, and on test.
 
-Both have the sizes of `small` and a tied softmax, and see the same words in the same rows for as many epochs. Both are
-validated after every epoch, and the best weights of each are tested. The plain one takes steps of SGD of 20, a quarter
-as long each time validation gets worse, with gradients clipped to 0.25 (with Adam it learned only how frequent words
-are). It has none of what AWD-LSTM is: dropout of whole words, of words of a row, of recurrent weights, regularised
-activations, averaged weights. When it was stopped, AWD-LSTM goes on.
+Both have the sizes of `small` and a tied softmax, and read the same words in the same rows for the same number of
+epochs; the weights with the best validation are tested. The plain LSTM is trained by SGD with learning rate 20, divided
+by 4 whenever validation gets worse, and gradients clipped to 0.25 (with Adam it learned only word frequencies). It
+lacks what AWD-LSTM adds: dropout of embeddings, activations and recurrent weights, regularised activations, and
+averaged weights. A repeated command continues an interrupted training of AWD-LSTM.
 """
 
 from __future__ import annotations
@@ -34,13 +34,14 @@ from kglm.train.batches import StreamPlan
 from kglm.train.encoding import EncodedDocument
 from kglm.train.start import train
 from plain_lstm import PlainLstm
+from table import print_table
 
 RATE, CLIP = 20.0, 0.25
-"""Of the plain LSTM."""
+"""Learning rate and gradient clipping of the plain LSTM."""
 
 
 def documents(path: Path, limit: int | None) -> list[Document]:
-    """Articles of WikiText, each line a sentence to us, up to so many words."""
+    """Articles of WikiText, each line as one sentence, up to `limit` words."""
     found: list[Document] = []
     words = 0
     with gzip.open(path, "rt", encoding="utf-8") as stream:
@@ -57,7 +58,7 @@ def documents(path: Path, limit: int | None) -> list[Document]:
 
 
 def perplexity(model: PlainLstm, texts: list[np.ndarray]) -> float:
-    """Of documents, each from its beginning, as ours are validated."""
+    """Perplexity of documents, each with a new state, as in the validation of kglm."""
     total, count = 0.0, 0
     model.eval()
     with torch.no_grad():
@@ -72,7 +73,7 @@ def perplexity(model: PlainLstm, texts: list[np.ndarray]) -> float:
 
 
 def plain_curve(settings: RunConfig, run: Run, texts: dict[str, list[np.ndarray]], home: Path) -> dict[str, Any]:
-    """Train the plain LSTM; perplexity after each epoch, and of the test text by the best weights."""
+    """Train the plain LSTM; validation perplexity after each epoch, and test perplexity of the best weights."""
     if (home / "plain.json").exists():
         return dict(json.loads((home / "plain.json").read_text()))
     torch.manual_seed(settings.train.seed)
@@ -116,12 +117,12 @@ def plain_curve(settings: RunConfig, run: Run, texts: dict[str, list[np.ndarray]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="train.txt.gz, valid.txt.gz, test.txt.gz")
-    parser.add_argument("--to", type=Path, required=True)
-    parser.add_argument("--words", type=int, help="of the training text; all, if left out")
+    parser.add_argument("--data", type=Path, required=True, help="folder of train.txt.gz, valid.txt.gz, test.txt.gz")
+    parser.add_argument("--to", type=Path, required=True, help="folder for documents and runs")
+    parser.add_argument("--words", type=int, help="words of the training text to use; by default all")
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--chart", type=Path)
+    parser.add_argument("--chart", type=Path, help="write a chart of validation perplexities to this SVG file")
     options = parser.parse_args()
     home: Path = options.to
     home.mkdir(parents=True, exist_ok=True)
@@ -129,7 +130,7 @@ def main() -> None:
         if not (home / f"{part}.jsonl").exists():
             found = documents(options.data / f"{part}.txt.gz", options.words if part == "train" else None)
             write_documents(home / f"{part}.jsonl", found)
-    if not (home / "any.kg").exists():  # a run has a graph, also one that needs none
+    if not (home / "any.kg").exists():  # every run needs a graph, even one that does not use it
         import_graph([FACTS], home / "any.kg", entities=[ENTITIES], relations=[RELATIONS])
     changes = [
         "train.batching=stream",
@@ -138,8 +139,8 @@ def main() -> None:
         f"train.seed={options.seed}",
         "train.threads=1",
         "train.learning_rate=0.003",
-        "train.schedule=linear",  # few epochs: the rate has to fall in time,
-        "train.average_decay=0.99",  # and the average must not go back to the first of them
+        "train.schedule=linear",  # with few epochs the learning rate must fall early,
+        "train.average_decay=0.99",  # and the average must not include the first steps
     ]
     settings = load_config("small", "awd-lstm", changes)
     run_home = home / "awd-lstm"
@@ -170,7 +171,14 @@ def main() -> None:
     plain = plain_curve(settings, run, texts, home)
     words = sum(len(text) - 1 for text in texts["train"])
     result = {"words": words, "vocabulary": len(run.vocabulary), "AWD-LSTM": ours, "plain LSTM": plain}
-    print(json.dumps(result, indent=1))
+    write_json(home / "result.json", result)
+    rows = [
+        (name, *curve["valid"], curve["test"], curve["parameters"], round(curve["seconds"]))
+        for name, curve in (("AWD-LSTM", ours), ("plain LSTM", plain))
+    ]
+    epochs = [f"epoch {number + 1}" for number in range(len(ours["valid"]))]
+    title = f"perplexity; {words:,} training words, vocabulary of {len(run.vocabulary):,}"
+    print_table(("model", *epochs, "test", "parameters", "seconds"), rows, title=title)
     if options.chart:
         series = [
             Series(name, range(1, 1 + len(curve["valid"])), curve["valid"])

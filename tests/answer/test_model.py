@@ -271,12 +271,12 @@ class TestTables:
         prompt = Prompt(("Barack", "Obama", "was", "born", "on"), 0, 2, "Q76", "x", "birthdate")
         [row] = complete_all("kglm", model.run, [prompt], ["shortlist"])
         plain = model.complete(PROMPT, links="none")
-        assert [word for word, _ in row.said.words] == [each.word for each in plain.words]
+        assert [word for word, _ in row.prediction.words] == [each.word for each in plain.words]
 
     def test_modes_that_it_does_not_have(self, model: FactAwareLM) -> None:
         with pytest.raises(ConfigError, match="there is no mode 'foo'"):
             complete_all("kglm", model.run, self.prompts(model), ["oracle", "foo"])  # type: ignore[list-item]
-        with pytest.raises(ConfigError, match="cannot be asked by plain"):
+        with pytest.raises(ConfigError, match="has no mode plain"):
             complete_all("kglm", model.run, self.prompts(model), ["plain"])
 
     def test_editing(self, model: FactAwareLM) -> None:

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conftest import Command, Left
+from conftest import Command, CommandResult
 from kglm.errors import ConfigError, DataError
 from kglm.evaluate.adaptive import Adaptation
-from kglm.evaluate.perplexity import Report, Scored, Task, corpus_protocol, evaluate, interval, judge, perplexity
+from kglm.evaluate.perplexity import Report, Scored, Task, corpus_protocol, evaluate, interval, load_scorer, perplexity
 from kglm.kg.embedding.transe import TransEConfig, embed_graph
 from kglm.kg.imports import import_graph
 from kglm.marginal.cache import Cache
@@ -41,55 +41,55 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def documents() -> list[Document]:
-    """The bundled ones, and one with words that nobody knows."""
+    """The bundled documents, and one with unknown words."""
     odd = Document("odd", [START, "Zork", "is", "Zork"], annotated=False)
     return [*read_for_training([DOCUMENTS]), odd]
 
 
-def task(runs: Path, how: str, model: str = "kglm", samples: int = 20) -> Task:
+def task(runs: Path, method: str, model: str = "kglm", samples: int = 20) -> Task:
     proposal = runs / ("entity-nlm-proposal" if model == "entity-nlm" else "proposal")
-    if how != "importance" and model != "entity-nlm":
+    if method != "importance" and model != "entity-nlm":
         proposal = None  # type: ignore[assignment]
-    return Task(runs / model, how, MarginalConfig(samples=samples), proposal)  # type: ignore[arg-type]
+    return Task(runs / model, method, MarginalConfig(samples=samples), proposal)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("how", ["particle", "importance", "beam", "annotated"])
-def test_every_method(runs: Path, how: str) -> None:
+@pytest.mark.parametrize("method", ["particle", "importance", "beam", "annotated"])
+def test_every_method(runs: Path, method: str) -> None:
     found = documents()
-    found[-1].annotated = how == "annotated"  # the other methods do not need it
-    result = evaluate(task(runs, how), found).to_json()
+    found[-1].annotated = method == "annotated"  # the other methods do not need it
+    result = evaluate(task(runs, method), found).to_json()
     assert 1 < result["ppl"] < 1000 and result["upp"] > result["ppl"], "unknown words are penalised"
     assert result["ppl_interval"][0] <= result["ppl"] <= result["ppl_interval"][1]
-    assert (result["model"], result["method"], result["documents"]) == ("kglm", how, 3)
+    assert (result["model"], result["method"], result["documents"]) == ("kglm", method, 3)
     assert result["ppl_mention"] > 1 and result["ppl_other"] > 1 and result["unknown_tokens"] >= 2
-    assert (result["ess_median"] is not None) == (how in ("particle", "importance"))
+    assert (result["ess_median"] is not None) == (method in ("particle", "importance"))
 
 
 def test_a_plain_language_model_through_the_same_code(runs: Path) -> None:
     result = evaluate(task(runs, "particle", "awd-lstm"), documents()).to_json()
     assert result["method"] == "exact" and result["samples"] == 1 and result["upp"] > result["ppl"] > 1
     scored = evaluate(task(runs, "particle", "awd-lstm"), documents()).scored
-    assert corpus_protocol(scored) == pytest.approx(result["ppl"]), "there is one weight, and it is p(x)"
+    assert corpus_protocol(scored) == pytest.approx(result["ppl"]), "the only weight is p(x)"
 
 
-@pytest.mark.parametrize("how", ["particle", "importance", "annotated"])
-def test_entity_nlm(runs: Path, how: str) -> None:
+@pytest.mark.parametrize("method", ["particle", "importance", "annotated"])
+def test_entity_nlm(runs: Path, method: str) -> None:
     found = documents()
-    found[-1].annotated = how == "annotated"
-    result = evaluate(task(runs, how, "entity-nlm"), found).to_json()
+    found[-1].annotated = method == "annotated"
+    result = evaluate(task(runs, method, "entity-nlm"), found).to_json()
     assert 1 < result["ppl"] < 1000 and result["upp"] > result["ppl"]
-    assert (result["model"], result["method"]) == ("entity-nlm", how)
-    again = evaluate(task(runs, how, "entity-nlm"), found[::-1]).to_json()
+    assert (result["model"], result["method"]) == ("entity-nlm", method)
+    again = evaluate(task(runs, method, "entity-nlm"), found[::-1]).to_json()
     assert again["ppl"] == pytest.approx(result["ppl"], rel=1e-9)
 
 
-@pytest.mark.parametrize("how", ["particle", "beam", "annotated"])
-def test_entity_copynet(runs: Path, how: str) -> None:
-    result = evaluate(task(runs, how, "entity-copynet"), documents()[:2]).to_json()
-    assert 1 < result["ppl"] < 1000 and (result["model"], result["method"]) == ("entity-copynet", how)
+@pytest.mark.parametrize("method", ["particle", "beam", "annotated"])
+def test_entity_copynet(runs: Path, method: str) -> None:
+    result = evaluate(task(runs, method, "entity-copynet"), documents()[:2]).to_json()
+    assert 1 < result["ppl"] < 1000 and (result["model"], result["method"]) == ("entity-copynet", method)
 
 
-def test_the_table_scores_runs_itself(runs: Path, command: Command) -> None:
+def test_the_table_command_scores_runs(runs: Path, command: Command) -> None:
     words = ["table", "perplexity", "--data", str(DOCUMENTS), "--samples", "5", "--no-published", "--json"]
     words += [w for name in ("awd-lstm", "entity-nlm", "kglm") for w in ("--run", str(runs / name))]
     words += [w for name in ("proposal", "entity-nlm-proposal") for w in ("--proposal", str(runs / name))]
@@ -100,24 +100,24 @@ def test_the_table_scores_runs_itself(runs: Path, command: Command) -> None:
     assert "nothing to show" in command("table", "perplexity").stderr
 
 
-def test_adaptation_changes_the_words_of_a_plain_model(runs: Path) -> None:
+def test_adaptation_changes_a_plain_model(runs: Path) -> None:
     still, cached, dynamic = (
-        evaluate(replace(task(runs, "exact", "awd-lstm"), adaptation=how), documents()).to_json()
-        for how in (Adaptation(), Adaptation(Cache(0.1)), Adaptation(rate=0.1))
+        evaluate(replace(task(runs, "exact", "awd-lstm"), adaptation=adaptation), documents()).to_json()
+        for adaptation in (Adaptation(), Adaptation(Cache(0.1)), Adaptation(rate=0.1))
     )
     assert (cached["model"], dynamic["model"]) == ("awd-lstm + cache", "awd-lstm + dynamic evaluation")
     assert len({still["ppl"], cached["ppl"], dynamic["ppl"]}) == 3
-    assert cached["upp"] / cached["ppl"] < still["upp"] / still["ppl"], "the second Zork comes from the cache"
-    with pytest.raises(ConfigError, match="only a plain language model learns"):
-        judge(replace(task(runs, "particle"), adaptation=Adaptation(rate=0.1)))
-    with pytest.raises(ConfigError, match="no cache is there"):
-        judge(replace(task(runs, "particle", "entity-nlm"), adaptation=Adaptation(Cache(0.1))))
+    assert cached["upp"] / cached["ppl"] < still["upp"] / still["ppl"], "the cache predicts the second Zork"
+    with pytest.raises(ConfigError, match="dynamic evaluation works with awd-lstm only"):
+        load_scorer(replace(task(runs, "particle"), adaptation=Adaptation(rate=0.1)))
+    with pytest.raises(ConfigError, match="has no cache with method"):
+        load_scorer(replace(task(runs, "particle", "entity-nlm"), adaptation=Adaptation(Cache(0.1))))
 
 
-@pytest.mark.parametrize("how", ["particle", "importance", "beam"])
-def test_a_cache_for_what_facts_do_not_say(runs: Path, how: str) -> None:
-    still = evaluate(task(runs, how), documents()).to_json()
-    cached = evaluate(replace(task(runs, how), adaptation=Adaptation(Cache(0.1))), documents()).to_json()
+@pytest.mark.parametrize("method", ["particle", "importance", "beam"])
+def test_a_cache_for_kglm(runs: Path, method: str) -> None:
+    still = evaluate(task(runs, method), documents()).to_json()
+    cached = evaluate(replace(task(runs, method), adaptation=Adaptation(Cache(0.1))), documents()).to_json()
     assert cached["model"] == "kglm + cache" and cached["upp"] / cached["ppl"] < still["upp"] / still["ppl"]
 
 
@@ -129,56 +129,56 @@ def test_mentions_that_no_fact_explains_are_counted(runs: Path) -> None:
     assert evaluate(task(runs, "annotated"), [alone]).to_json()["unexplained_mentions"] == 1
 
 
-def test_annotations_are_not_looked_at(runs: Path) -> None:
+def test_estimates_do_not_use_annotations(runs: Path) -> None:
     with_them = documents()
     without = [Document(document.title, document.tokens, annotated=False) for document in with_them]
-    for how in ("particle", "importance", "beam"):
-        one, two = (evaluate(task(runs, how), found).to_json() for found in (with_them, without))
+    for method in ("particle", "importance", "beam"):
+        one, two = (evaluate(task(runs, method), found).to_json() for found in (with_them, without))
         assert one["ppl"] == two["ppl"] and one["upp"] == two["upp"]
         unknown = two["ppl_mention"], two["ppl_other"]
-        assert unknown == (None, None), "without an annotation nobody knows which words are of mentions"
+        assert unknown == (None, None), "without annotation, mention words cannot be told apart"
     with pytest.raises(DataError, match="is not annotated"):
         evaluate(task(runs, "annotated"), without)
 
 
-def test_order_and_workers_change_nothing(runs: Path) -> None:
+def test_order_and_workers_do_not_change_results(runs: Path) -> None:
     found = documents()
     shuffled = random.Random(1).sample(found, len(found))
-    for how, workers in (("particle", 1), ("importance", 2)):
-        first = evaluate(task(runs, how), found)
-        other = evaluate(task(runs, how), shuffled, workers=workers)
+    for method, workers in (("particle", 1), ("importance", 2)):
+        first = evaluate(task(runs, method), found)
+        other = evaluate(task(runs, method), shuffled, workers=workers)
         values = [{s.estimate.title: s.estimate.log_p for s in report.scored} for report in (first, other)]
         assert values[0] == pytest.approx(values[1], rel=1e-6)
         intervals = [report.to_json()["ppl_interval"] for report in (first, other)]
         assert intervals[0] == pytest.approx(intervals[1], rel=1e-6)
 
 
-def test_the_beam_is_below_and_the_annotation_below_what_is_summed(runs: Path) -> None:
-    """One annotation is a part of p(x): the filter, which sums over all, gives the text more."""
+def test_annotated_likelihood_and_beam_are_lower_bounds(runs: Path) -> None:
+    """The particle filter sums over all annotations, so its perplexity is lower than that of one annotation."""
     found = read_for_training([DOCUMENTS])
     annotated, beam, filtered = (
-        evaluate(task(runs, how, samples=200), found).to_json()["ppl"] for how in ("annotated", "beam", "particle")
+        evaluate(task(runs, each, samples=200), found).to_json()["ppl"] for each in ("annotated", "beam", "particle")
     )
     assert filtered < annotated and filtered < 1.1 * beam
 
 
-class TestRefusals:
-    def test_a_proposal_is_needed_and_must_be_one(self, runs: Path) -> None:
-        with pytest.raises(ConfigError, match="draws from a proposal: none is given"):
-            judge(Task(runs / "kglm", "importance", CONFIG))
-        with pytest.raises(ConfigError, match="is not its proposal"):
-            judge(Task(runs / "kglm", "importance", CONFIG, runs / "kglm"))
-        with pytest.raises(ConfigError, match="a proposal gives no words a probability"):
-            judge(Task(runs / "proposal", "particle", CONFIG))
+class TestErrors:
+    def test_missing_or_wrong_proposal(self, runs: Path) -> None:
+        with pytest.raises(ConfigError, match="needs a proposal: none is given"):
+            load_scorer(Task(runs / "kglm", "importance", CONFIG))
+        with pytest.raises(ConfigError, match="not a proposal for KGLM"):
+            load_scorer(Task(runs / "kglm", "importance", CONFIG, runs / "kglm"))
+        with pytest.raises(ConfigError, match="is a proposal, which gives words no probability"):
+            load_scorer(Task(runs / "proposal", "particle", CONFIG))
 
-    def test_another_vocabulary_or_graph(self, runs: Path, tmp_path: Path) -> None:
+    def test_a_proposal_with_another_vocabulary(self, runs: Path, tmp_path: Path) -> None:
         settings = load_config("tiny", "proposal", ["train.epochs=1", "data.min_count=1"])
         train(settings, [DOCUMENTS], [DOCUMENTS], runs / "world.kg", tmp_path / "q")
         with pytest.raises(DataError, match="has another vocabulary than"):
-            judge(Task(runs / "kglm", "importance", CONFIG, tmp_path / "q"))
+            load_scorer(Task(runs / "kglm", "importance", CONFIG, tmp_path / "q"))
 
     def test_the_command(self, runs: Path, command: Command) -> None:
-        def run(*options: str) -> Left:
+        def run(*options: str) -> CommandResult:
             return command("evaluate", "kglm", "--data", str(DOCUMENTS), *options, cwd=runs)
 
         for options, message in (
@@ -212,7 +212,7 @@ def scored(log_p: float, targets: int, weights: list[float]) -> Scored:
 
 
 class TestNumbers:
-    def test_by_hand(self) -> None:
+    def test_perplexity_by_hand(self) -> None:
         assert perplexity(np.array([-2.0, -4.0]), np.array([2, 1])) == pytest.approx(math.exp(2))
         report = Report("kglm", "importance", 2, [scored(-2.0, 2, [0, 0]), scored(-4.0, 1, [0, 0])])
         assert report.to_json()["ppl"] == pytest.approx(math.exp(2))

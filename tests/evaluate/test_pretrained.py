@@ -1,4 +1,4 @@
-"""A pretrained language model in the tables, with a tiny one and a toy world."""
+"""Evaluate a tiny pretrained language model on a toy graph."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> KnowledgeGraph:
 
 BORN = Prompt(("Barack", "Obama", "was", "born", "on"), 0, 2, "Q76", '"1961-08-04"', "birthdate")
 MARRIED = Prompt(("Barack", "Obama", "is", "married", "to"), 0, 2, "Q76", "Michelle Obama", "spouse")
-NOBODY = Prompt(("Zork", "is", "married", "to"), 0, 1, "Q999", "Ann", "spouse")
+UNKNOWN = Prompt(("Zork", "is", "married", "to"), 0, 1, "Q999", "Ann", "spouse")
 
 
 class TestCompletion:
     def test_rows_are_those_of_a_plain_model(self, model: Pretrained, graph: KnowledgeGraph) -> None:
-        rows = complete_pretrained(model, graph, [BORN, MARRIED, NOBODY])
-        assert [row.prompt for row in rows] == [BORN, MARRIED, NOBODY]
+        rows = complete_pretrained(model, graph, [BORN, MARRIED, UNKNOWN])
+        assert [row.prompt for row in rows] == [BORN, MARRIED, UNKNOWN]
         assert {(row.model, row.mode, row.from_fact) for row in rows} == {(model.name, "plain", False)}
-        assert [row.known for row in rows] == [True, True, False]
+        assert [row.in_graph for row in rows] == [True, True, False]
         for row in rows:
             shown = json.loads(json.dumps(row.to_json()))["words"]
             assert len(shown) == TOP and all(word["reason"] is None and 0 < word["p"] <= 1 for word in shown)
@@ -48,18 +48,18 @@ class TestCompletion:
         assert {cell["scorer"] for cell in cells} == set(SCORERS)
         assert {cell["relation"] for cell in cells} == {"birthdate", "spouse", "average"}
 
-    def test_the_right_words_are_right(
+    def test_words_are_scored_by_the_graph(
         self, model: Pretrained, graph: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        asked = []
+        calls = []
 
-        def say(words: tuple[str, ...], k: int) -> list[tuple[str, float]]:
-            asked.append((words, k))
+        def predict(words: tuple[str, ...], k: int) -> list[tuple[str, float]]:
+            calls.append((words, k))
             return [("the", 0.5), ("August", 0.2), ("Michelle", 0.1)]
 
-        monkeypatch.setattr(model, "next_words", say)
+        monkeypatch.setattr(model, "next_words", predict)
         born, married = complete_pretrained(model, graph, [BORN, MARRIED])
-        assert asked == [(BORN.words, TOP), (MARRIED.words, TOP)]
+        assert calls == [(BORN.words, TOP), (MARRIED.words, TOP)]
         assert not born.at1["strict"] and born.at5["strict"] and married.at5["any-token"]
 
 
@@ -98,10 +98,10 @@ class TestPerplexity:
         others = [place for place, word in enumerate(TOKENS) if word not in (START, END) and place not in inside]
         assert result["ppl_mention"] == pytest.approx(np.exp(-log_p_W[inside].mean()))
         assert result["ppl_other"] == pytest.approx(np.exp(-log_p_W[others].mean()))
-        assert result["ppl_interval"] is None, "one document says nothing about others"
+        assert result["ppl_interval"] is None, "no interval for one document"
 
-    def test_the_order_of_documents_changes_nothing(self, model: Pretrained) -> None:
-        there = evaluate_pretrained(model, self.documents()).to_json()
-        back = evaluate_pretrained(model, self.documents()[::-1]).to_json()
+    def test_results_do_not_depend_on_document_order(self, model: Pretrained) -> None:
+        forward = evaluate_pretrained(model, self.documents()).to_json()
+        backward = evaluate_pretrained(model, self.documents()[::-1]).to_json()
         timed = {"tokens_per_second": None}
-        assert {**there, **timed} == {**back, **timed}
+        assert {**forward, **timed} == {**backward, **timed}

@@ -1,4 +1,4 @@
-"""Fact completion prompts: how they are read, and what counts as right."""
+"""Test reading fact completion prompts and scoring answers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kglm.errors import DataError
-from kglm.evaluate.prompts import SCORERS, Prompt, answer, date_words, read_prompts
+from kglm.evaluate.prompts import SCORERS, Prompt, date_words, expected_answer, read_prompts
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.literals.dates import Date
 from support.worlds import make_store
@@ -68,12 +68,12 @@ class TestReading:
         assert found.shortlist == ("Q76", "Q1")
         assert found.date == Date(11, 1961, 8, 4)
 
-    def test_start_may_be_there(self, tmp_path: Path) -> None:
+    def test_a_start_token_is_dropped(self, tmp_path: Path) -> None:
         prefix = ["@@START@@", "Barack", "Obama", "was", "born", "on"]
         assert one(tmp_path, prefix=prefix, entity_indices=[1, 3]) == one(tmp_path)
 
-    def test_words_are_cut_as_the_corpus_is(self, tmp_path: Path) -> None:
-        """A title that came with its apostrophe glued on still names its entity."""
+    def test_words_are_tokenized_like_the_corpus(self, tmp_path: Path) -> None:
+        """A title with an attached apostrophe keeps its span."""
         prefix = ["A", "Midsummer", "Night's", "Dream", "is", "a", "book", "that", "was", "written", "by"]
         found = one(tmp_path, prefix=prefix, entity_indices=[0, 4], expected_tail="William Shakespeare")
         assert found.words[found.start : found.end] == ("A", "Midsummer", "Night", "'s", "Dream")
@@ -96,10 +96,10 @@ class TestReading:
     ) -> None:
         assert one(tmp_path, prefix=prefix.split(), entity_indices=indices).relation == relation
 
-    def test_a_corrected_id_goes_before(self, tmp_path: Path) -> None:
+    def test_a_corrected_id_replaces_the_original(self, tmp_path: Path) -> None:
         assert one(tmp_path, entity_id_clean="Q1").id == "Q1"
 
-    def test_years_have_no_zeros_before(self, tmp_path: Path) -> None:
+    def test_leading_zeros_of_years(self, tmp_path: Path) -> None:
         assert one(tmp_path, expected_tail='"0354-11-13"').date == Date(11, 354, 11, 13)
 
     @pytest.mark.parametrize(
@@ -116,8 +116,8 @@ class TestReading:
             row(expected_tail='"1961-13-45"'),
         ],
     )
-    def test_a_bad_row_is_named(self, tmp_path: Path, bad: Any) -> None:
-        with pytest.raises(DataError, match=r"p\.jsonl, line 2: is no prompt"):
+    def test_an_invalid_row_is_an_error_with_its_line(self, tmp_path: Path, bad: Any) -> None:
+        with pytest.raises(DataError, match=r"p\.jsonl, line 2: is not a valid prompt"):
             read_prompts(write(tmp_path / "p.jsonl", row(), bad))
 
     def test_an_empty_file(self, tmp_path: Path) -> None:
@@ -127,30 +127,32 @@ class TestReading:
 
 class TestScorers:
     def test_dates(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
-        right = answer(graph, one(tmp_path))
+        expected = expected_answer(graph, one(tmp_path))
         for word in ("August", "4", "1961"):
-            assert all(right.right(scorer, [word]) for scorer in SCORERS), word
+            assert all(expected.accepts(scorer, [word]) for scorer in SCORERS), word
         for word in ("Aug.", "Aug", "04", "1961-08-04"):
-            assert right.right("date", [word]), word
+            assert expected.accepts("date", [word]), word
         for word in ("1962", "July", "5", "the", "@@UNKNOWN@@"):
-            assert not any(right.right(scorer, [word]) for scorer in SCORERS), word
-        assert right.facts == {(graph.find_relation("P569"), graph.number(BIRTH))}
+            assert not any(expected.accepts(scorer, [word]) for scorer in SCORERS), word
+        assert expected.facts == {(graph.find_relation("P569"), graph.number(BIRTH))}
 
     def test_names_by_their_first_word(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
         prompt = one(tmp_path, prefix=["Barack", "Obama", "was", "born", "in"], expected_tail="Honolulu")
-        right = answer(graph, prompt)
-        assert right.words["strict"] == {"Honolulu", "Sandwich", "the"}
-        assert right.right("any-token", ["Islands"]) and right.right("any-token", ["City"])
-        assert not right.right("any-token", ["the"]) and not right.right("any-token", ["of"])
-        assert not right.right("strict", ["Islands"])
-        assert {tail for _, tail in right.facts} == {graph.number("Q18094")}
+        expected = expected_answer(graph, prompt)
+        assert expected.words["strict"] == {"Honolulu", "Sandwich", "the"}
+        assert expected.accepts("any-token", ["Islands"]) and expected.accepts("any-token", ["City"])
+        assert not expected.accepts("any-token", ["the"]) and not expected.accepts("any-token", ["of"])
+        assert not expected.accepts("strict", ["Islands"])
+        assert {tail for _, tail in expected.facts} == {graph.number("Q18094")}
 
-    def test_the_paper_took_the_date_for_the_place(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
-        right = answer(graph, one(tmp_path, prefix=["Barack", "Obama", "was", "born", "in"], expected_tail="Honolulu"))
-        assert right.right("paper-like", ["1961"]) and right.right("paper-like", ["August"])
-        assert not right.right("strict", ["1961"])
+    def test_paper_like_accepts_the_birth_date_for_the_birthplace(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
+        expected = expected_answer(
+            graph, one(tmp_path, prefix=["Barack", "Obama", "was", "born", "in"], expected_tail="Honolulu")
+        )
+        assert expected.accepts("paper-like", ["1961"]) and expected.accepts("paper-like", ["August"])
+        assert not expected.accepts("strict", ["1961"])
 
-    def test_punctuation_is_no_word(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
+    def test_punctuation_is_not_accepted(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
         prompt = one(
             tmp_path,
             prefix=["The", "capital", "of", "the", "United", "States", "is"],
@@ -158,25 +160,25 @@ class TestScorers:
             entity_id="Q30",
             expected_tail="Washington, D.C.",
         )
-        right = answer(graph, prompt)
-        assert "," not in right.words["any-token"]
-        assert right.right("strict", ["Washington"]) and right.right("strict", ["District"])
+        expected = expected_answer(graph, prompt)
+        assert "," not in expected.words["any-token"]
+        assert expected.accepts("strict", ["Washington"]) and expected.accepts("strict", ["District"])
 
-    def test_the_subject_itself_is_no_answer(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
+    def test_names_of_the_subject_are_not_accepted(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
         prefix = ["New", "York", "City", "is", "a", "city", "in", "the", "state", "of"]
-        right = answer(
+        expected = expected_answer(
             graph, one(tmp_path, prefix=prefix, entity_indices=[0, 3], entity_id="Q60", expected_tail="New York")
         )
-        assert right.words["strict"] == {"New", "Empire"}, "The Big Apple is its own name"
-        assert right.facts == {(graph.find_relation("P131"), graph.number("Q1384"))}, "not that it is its capital"
+        assert expected.words["strict"] == {"New", "Empire"}, "The Big Apple is its own name"
+        assert expected.facts == {(graph.find_relation("P131"), graph.number("Q1384"))}, "not that it is its capital"
 
-    def test_a_tail_that_the_graph_does_not_hold(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
-        right = answer(graph, one(tmp_path, expected_tail="Michelle Obama"))
-        assert right.words["strict"] == {"Michelle"}
-        assert right.facts == set()
+    def test_a_tail_outside_the_graph(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
+        expected = expected_answer(graph, one(tmp_path, expected_tail="Michelle Obama"))
+        assert expected.words["strict"] == {"Michelle"}
+        assert expected.facts == set()
 
-    def test_a_subject_that_the_graph_does_not_hold(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
-        assert answer(graph, one(tmp_path, entity_id="Q999")).facts == set()
+    def test_a_subject_outside_the_graph(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
+        assert expected_answer(graph, one(tmp_path, entity_id="Q999")).facts == set()
 
 
 def test_words_of_a_date() -> None:

@@ -1,4 +1,4 @@
-"""Tables: results side by side, beside the published numbers, for people, documents, programs and eyes."""
+"""Test the tables: own and published results as text, Markdown, JSON and charts."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from support.tiny import DOCUMENTS
 
 @pytest.fixture(autouse=True)
 def wide(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cells are not cut in two, whatever terminal the tests run in."""
+    """A wide terminal, so that no cell is wrapped."""
     monkeypatch.setenv("COLUMNS", "300")
 
 
 def result(path: Path, model: str, upp: float | None, **more: Any) -> str:
-    """What `kglm evaluate --json` writes."""
+    """Write a result file as `kglm evaluate --to` does."""
     found = {
         "model": model, "method": "exact", "samples": 1, "ppl": 100.0, "upp": upp, "ppl_interval": [90.0, 111.0],
         "upp_interval": None if upp is None else [upp - 1, upp + 1], "upp_mention": upp, "upp_other": upp,
@@ -42,7 +42,7 @@ def results(tmp_path: Path) -> list[str]:
     ]
 
 
-def test_rows_stand_side_by_side(results: list[str], command: Command) -> None:
+def test_rows_and_published_rows(results: list[str], command: Command) -> None:
     rows = json.loads(command("table", "perplexity", *results, "--json").stdout)["rows"]
     names = ["AWD-LSTM", "AWD-LSTM + cache", "KGLM, particle 100", "Pre|trained (not comparable)"]
     assert [row["model"] for row in rows] == [*names, *(row[0] for row in PERPLEXITY)]
@@ -50,7 +50,7 @@ def test_rows_stand_side_by_side(results: list[str], command: Command) -> None:
     assert [row["published"] for row in rows] == [False] * 4 + [True] * 4
 
 
-def test_for_people_and_documents(results: list[str], command: Command) -> None:
+def test_text_and_markdown(results: list[str], command: Command) -> None:
     shown = command("table", "perplexity", *results).stdout
     assert "100.0 (90 – 111)" in shown and "0.45" in shown and "KGLM (published, other data)" in shown
     assert "Pre|trained (not comparable): open vocabulary." in shown and "1,234 words" in shown
@@ -60,7 +60,7 @@ def test_for_people_and_documents(results: list[str], command: Command) -> None:
     assert "Pre\\|trained" in page and {line.replace("\\|", "").count("|") for line in lines} == {7}
 
 
-def test_models_that_would_share_a_name(tmp_path: Path, command: Command) -> None:
+def test_equal_names_get_the_run_name(tmp_path: Path, command: Command) -> None:
     both = [result(tmp_path / f"{k}.json", "kglm", 90.0, run=f"run{k}", method="beam") for k in (1, 2)]
     topic = result(tmp_path / "t.json", "kglm", 50.0, facts="topic")
     rows = json.loads(command("table", "perplexity", *both, topic, "--json").stdout)["rows"]
@@ -68,7 +68,7 @@ def test_models_that_would_share_a_name(tmp_path: Path, command: Command) -> Non
     assert [row["model"] for row in rows[:3]] == names
 
 
-def test_as_bars(results: list[str], command: Command, tmp_path: Path) -> None:
+def test_chart(results: list[str], command: Command, tmp_path: Path) -> None:
     command("table", "perplexity", *results, "--chart", str(tmp_path / "bars.svg"))
     drawing = ElementTree.parse(tmp_path / "bars.svg").getroot()
     bars = [each for each in drawing.iter() if each.tag.endswith("rect") and each.get("fill", "").startswith("#")]
@@ -77,9 +77,9 @@ def test_as_bars(results: list[str], command: Command, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("more", "message"),
-    [({"data": "other"}, "is of other documents than"), ({"vocabulary": "other"}, "has other words than")],
+    [({"data": "other"}, "has other documents than"), ({"vocabulary": "other"}, "has another vocabulary than")],
 )
-def test_what_cannot_be_compared_is_refused(
+def test_results_on_other_data_are_an_error(
     results: list[str], command: Command, tmp_path: Path, more: dict[str, str], message: str
 ) -> None:
     odd = result(tmp_path / "odd.json", "kglm", 90.0, **more)
@@ -91,14 +91,14 @@ def test_what_cannot_be_compared_is_refused(
 @pytest.mark.parametrize(
     "text", ["", "[]", "{", '{"ppl": "x", "model": "kglm"}', '{"ppl": 3, "model": "awd-lstm"}', '{"a": 1}']
 )
-def test_what_is_no_result_is_refused(command: Command, tmp_path: Path, text: str) -> None:
+def test_a_file_that_is_not_a_result_is_an_error(command: Command, tmp_path: Path, text: str) -> None:
     (tmp_path / "x.json").write_text(text)
     left = command("table", "perplexity", str(tmp_path / "x.json"))
     assert left.returncode == 2
     assert "kglm evaluate" in left.stderr
 
 
-def test_corpora_beside_the_published(command: Command, tmp_path: Path) -> None:
+def test_corpora_and_published_corpora(command: Command, tmp_path: Path) -> None:
     shown = command("table", "corpus", str(DOCUMENTS), "--chart", str(tmp_path / "c.svg")).stdout
     assert "122,983" in shown and "Dev of Linked WikiText-2 (published)" in shown
     found = json.loads(command("table", "corpus", str(DOCUMENTS), "--json").stdout)
@@ -107,14 +107,14 @@ def test_corpora_beside_the_published(command: Command, tmp_path: Path) -> None:
     assert ElementTree.parse(tmp_path / "c.svg").getroot().tag.endswith("svg")
 
 
-def test_names_say_how() -> None:
+def test_labels() -> None:
     assert label({"model": "entity-nlm", "method": "importance", "samples": 10}) == "EntityNLM, importance 10"
     assert label({"model": "kglm", "method": "beam", "samples": 16}) == "KGLM, beam 16 (a bound)"
     assert label({"model": "awd-lstm + cache + dynamic evaluation"}) == "AWD-LSTM + cache + dynamic evaluation"
 
 
-def test_the_published_averages_are_those_of_their_rows() -> None:
-    """A slip of the pen would show here; the paper rounds its rows."""
+def test_published_averages_match_their_rows() -> None:
+    """Catches typing errors; the tolerance covers rounding in the paper."""
     for cells in COMPLETION.values():
         for k in (0, 1):
             mean = sum(pair[k] for relation, pair in cells.items() if relation != "average") / 6

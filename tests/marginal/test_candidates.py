@@ -1,4 +1,4 @@
-"""Who may be mentioned where."""
+"""Test the candidate entities at each position."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ def found(toy: Toy, view: PreparedText) -> dict[int, set[str]]:
     return {t: ids for t, ids in at.items() if ids}
 
 
-def test_names_dates_of_those_named_and_parts_of_names(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_parts_of_names_and_dates_of_named_entities(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kglm.marginal.candidates.SURPRISE", 0.0)
     assert found(toy, prepared(toy)) == {1: {"Q1"}, 2: {"Q1"}, 4: {"Q2"}, 5: {"Q2"}, 7: {YEAR}, 9: {"Q2"}}
 
 
-def test_a_word_that_is_no_surprise_is_no_part_of_a_name(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_predictable_word_is_not_read_as_part_of_a_name(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kglm.marginal.candidates.SURPRISE", -1e9)
     assert found(toy, prepared(toy)) == {1: {"Q1"}, 4: {"Q2"}, 7: {YEAR}}
 
 
-def test_whom_a_pronoun_may_mean(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody before anyone is named; no date; of those who were named, the last ones and the first."""
+def test_candidates_of_a_pronoun(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """None before the first name; no dates; of the named entities, the most recent and the first."""
     text = "it is Mario Land in 1989 and It is Game Boy it"
     assert found(toy, prepared(toy, text)) == {2: {"Q1"}, 5: {YEAR}, 7: {"Q1"}, 9: {"Q2"}, 11: {"Q1", "Q2"}}
     monkeypatch.setattr("kglm.marginal.candidates.MEANT", 1)
     assert found(toy, prepared(toy, text + " Mario Land it"))[14] == {"Q1"}
 
 
-def test_how_long_a_mention_looks(toy: Toy) -> None:
+def test_lookahead_lengths(toy: Toy) -> None:
     candidates = prepared(toy).candidates
     q1, q2, year = (toy.graph.number(id) for id in ("Q1", "Q2", YEAR))
     assert [candidates.length(t, node) for t, node in ((1, q1), (2, q1), (4, q2), (7, year), (0, q1))] == [
@@ -63,15 +63,15 @@ def test_how_long_a_mention_looks(toy: Toy) -> None:
     ]
 
 
-def test_all_that_will_be_asked_for_is_scored_at_once(toy: Toy) -> None:
+def test_words_are_scored_in_one_batch(toy: Toy) -> None:
     view = prepared(toy)
     known = len(view.words)
     beam_search(view, 3)
-    assert known and len(view.words) - known <= 12, "continuations beyond a name's end may be asked for in addition"
+    assert known and len(view.words) - known <= 12, "only continuations beyond the end of a name are added later"
 
 
-@pytest.mark.parametrize("text", [TEXT, "Mario Land is", "nobody is here", "Game Boy Game Boy"])
-def test_a_beam_over_them_is_a_lower_bound_and_the_filter_unbiased(toy: Toy, text: str) -> None:
+@pytest.mark.parametrize("text", [TEXT, "Mario Land is", "zork is here", "Game Boy Game Boy"])
+def test_with_candidates_the_beam_is_a_lower_bound_and_the_filter_unbiased(toy: Toy, text: str) -> None:
     truth = exact(prepared(toy, " ".join(text.split()[:4])))[-1]
     short = prepared(toy, " ".join(text.split()[:4]))
     assert beam_search(short, 200)[-1] <= truth + 1e-9

@@ -1,4 +1,4 @@
-"""The estimators of p(x) against exact enumeration, and the samplers against the densities they claim."""
+"""Test the estimators of p(x) against exact enumeration, and the samplers against their densities."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def prepared(toy: Toy, words: list[str], candidates: Candidates | None = None) -
 class TestImportance:
     @pytest.mark.parametrize("words", TEXTS, ids=" ".join)
     @pytest.mark.parametrize("temperature", [1.0, 1.7])
-    def test_the_mean_of_the_weights_is_the_truth(self, toy: Toy, words: list[str], temperature: float) -> None:
+    def test_the_mean_weight_is_unbiased(self, toy: Toy, words: list[str], temperature: float) -> None:
         view = prepared(toy, words)
         tables = proposal_latent(view, toy.proposal, temperature=temperature)
         blocks = draw(view, tables, 4000, block=2000, seed=1)
@@ -43,7 +43,7 @@ class TestImportance:
         assert_mean(weights, exact(prepared(toy, words))[-1])
 
     @pytest.mark.parametrize("peek", [True, False])
-    def test_annotations_are_drawn_as_often_as_their_density_says(self, toy: Toy, peek: bool) -> None:
+    def test_sample_frequencies_match_the_density(self, toy: Toy, peek: bool) -> None:
         view = prepared(toy, ["Mario", "Boy"])
         [drawn] = draw(view, proposal_latent(view, toy.proposal, peek=peek), 20_000, block=20_000, seed=3)
         counts = Counter(map(tuple, drawn.z_TS.T.tolist()))
@@ -53,8 +53,8 @@ class TestImportance:
             error = math.sqrt(q * (1 - q) / 20_000)
             assert abs(counts[z] / 20_000 - q) < 5 * error, z
 
-    def test_the_weights_under_q_sum_to_the_truth(self, toy: Toy) -> None:
-        """E_q[w] = Σ_z q(z) p(x, z) / q(z), over all annotations that were ever drawn: exact, not on average."""
+    def test_the_expected_weight_is_exact(self, toy: Toy) -> None:
+        """E_q[w] = Σ_z q(z) p(x, z) / q(z), over all annotations drawn: exact, without sampling error."""
         for words in (["Mario", "Boy"], ["1989", "Land"]):
             view = prepared(toy, words)
             tables = proposal_latent(view, toy.proposal, temperature=3.0)
@@ -86,10 +86,8 @@ class TestParticle:
     @pytest.mark.parametrize("words", TEXTS, ids=" ".join)
     @pytest.mark.parametrize("penalty", [0.0, math.log(5)])
     @pytest.mark.parametrize("count", [200, pytest.param(10_000, marks=pytest.mark.slow)])
-    def test_the_mean_of_many_filters_is_the_truth(
-        self, toy: Toy, words: list[str], penalty: float, count: int
-    ) -> None:
-        """Few particles, often resampled, candidates that leave out almost everything: still unbiased."""
+    def test_the_mean_of_many_filters_is_unbiased(self, toy: Toy, words: list[str], penalty: float, count: int) -> None:
+        """Unbiased even with few particles, frequent resampling and few candidates."""
         view = prepared(toy, words, Some(toy.graph.number("Q2")))
         truth = exact(prepared(toy, words), penalty=penalty)[-1]
         config = ParticleConfig(5, resample=0.9)
@@ -111,7 +109,7 @@ class TestParticle:
 
 class TestEstimate:
     @pytest.mark.parametrize("method", ["importance", "particle", "beam", "exact"])
-    def test_what_it_says(self, toy: Toy, method: str) -> None:
+    def test_fields_of_the_estimate(self, toy: Toy, method: str) -> None:
         config = MarginalConfig(method, 200)  # type: ignore[arg-type]
         estimate = log_marginal(prepared(toy, TEXTS[2]), config, proposal=toy.proposal)
         truth = exact(prepared(toy, TEXTS[2]))
@@ -126,19 +124,19 @@ class TestEstimate:
         estimate = log_marginal(prepared(toy, []), MarginalConfig(method, 3), proposal=toy.proposal)  # type: ignore[arg-type]
         assert estimate.log_p == 0 and estimate.upp_log_p == 0 and estimate.targets == 0
 
-    def test_refusals(self, toy: Toy) -> None:
+    def test_errors(self, toy: Toy) -> None:
         with pytest.raises(KglmError, match="has no words"):
             PreparedText(toy, toy.model, Document("t", []), AllEntities(1))
         with pytest.raises(ConfigError, match="0 samples"):
             MarginalConfig(samples=0)
-        with pytest.raises(ConfigError, match="draws from a proposal: none is given"):
+        with pytest.raises(ConfigError, match="needs a proposal: none is given"):
             log_marginal(prepared(toy, ["is"]), MarginalConfig("importance"))
 
 
 @pytest.mark.parametrize("words", [["Tennis"], ["Tennis", "Tennis", "Mario"]], ids=" ".join)
 @pytest.mark.parametrize("method", ["importance", "particle", "beam", "exact"])
-def test_a_word_that_nothing_explains_is_the_unknown_one(toy: Toy, method: Any, words: list[str]) -> None:
-    """It is in no vocabulary and in no name: no annotation makes it likely, and every way says so in finite numbers."""
+def test_a_word_outside_vocabulary_and_names_has_finite_probability(toy: Toy, method: Any, words: list[str]) -> None:
+    """The word is in neither the vocabulary nor a name, so every annotation scores it as the unknown word."""
     truth = exact(prepared(toy, words))[-1]
     found = log_marginal(prepared(toy, words), MarginalConfig(method, samples=500), proposal=toy.proposal)
     assert found.log_p == pytest.approx(truth, rel=1e-9 if method == "exact" else 0.1)
@@ -152,16 +150,16 @@ class TestWeights:
         assert effective_size(np.array([0.0, -1e9, -1e9])) == pytest.approx(1)
 
     @pytest.mark.parametrize("k", [0.2, 0.5, 0.9, 1.5])
-    def test_the_shape_of_a_tail_is_found(self, k: float) -> None:
+    def test_the_shape_of_a_pareto_tail(self, k: float) -> None:
         u = np.random.default_rng(0).random(20_000)
         assert pareto_k(np.log((u**-k - 1) / k + 1)) == pytest.approx(k, abs=0.12)
 
-    def test_where_it_has_no_meaning(self) -> None:
+    def test_undefined_shape(self) -> None:
         assert math.isnan(pareto_k(np.zeros(100))) and math.isnan(pareto_k(np.arange(5.0)))
 
     @pytest.mark.parametrize("high", [[800.0], [20.0], [5.0, 6.0]])
-    def test_a_few_that_decide_everything_are_not_hidden(self, high: list[float]) -> None:
-        """The worst of all weights is no reason to say nothing."""
+    def test_few_dominant_weights_give_an_infinite_shape(self, high: list[float]) -> None:
+        """The worst case must not be reported as undefined."""
         assert pareto_k(np.array([*high, *np.zeros(100 - len(high))])) == math.inf
 
     def test_ties(self) -> None:
@@ -169,7 +167,7 @@ class TestWeights:
             assert not math.isnan(pareto_k(np.array([*np.linspace(0.1, 1, 15), *np.zeros(85)])))
 
 
-def test_a_proposal_of_another_world_is_refused(toy: Toy, tmp_path: Path) -> None:
+def test_a_proposal_for_another_vocabulary_or_graph_is_an_error(toy: Toy, tmp_path: Path) -> None:
     view = prepared(toy, TEXTS[0])
     for other, what in (
         (make_toy(tmp_path / "a", words=("Mario", "is", "Boy", "more")), "vocabulary"),

@@ -1,4 +1,4 @@
-"""Exact enumeration against brute force, and the beam against exact enumeration."""
+"""Test exact enumeration against brute force, and the beam against exact enumeration."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def brute_force(toy: Toy, words: list[str]) -> dict[float, float]:
 
 
 def unknown(toy: Toy, step: Step) -> bool:
-    """Whether the word is paid for as the unknown one: neither in the vocabulary nor copied."""
+    """True if the word is scored as unknown: neither in the vocabulary nor copied."""
     if step.word in toy.vocabulary and step.word != "@@UNKNOWN@@":
         return False
     return step.node < 0 or step.word not in toy.aliases[step.node].surface
@@ -54,21 +54,21 @@ def unknown(toy: Toy, step: Step) -> bool:
 
 @pytest.mark.parametrize("words", TEXTS, ids=" ".join)
 @pytest.mark.parametrize("name", OPTIONS)
-def test_exact_enumeration_is_brute_force(tmp_path: Path, name: str, words: list[str]) -> None:
+def test_exact_enumeration_equals_brute_force(tmp_path: Path, name: str, words: list[str]) -> None:
     toy = make_toy(tmp_path, **OPTIONS[name])  # type: ignore[arg-type]
     for penalty, truth in brute_force(toy, words).items():
         assert exact(prepared(toy, words), penalty=penalty)[-1] == pytest.approx(truth, rel=1e-9)
 
 
-def test_the_toy_says_words_as_the_model_does(tmp_path: Path) -> None:
-    """A word that is in no vocabulary is the unknown one where it cannot be copied."""
+def test_the_toy_scores_words_like_the_model(tmp_path: Path) -> None:
+    """A word outside the vocabulary that cannot be copied is scored as the unknown word."""
     toy = make_toy(tmp_path)
     values = exact(prepared(toy, ["Tennis"])), exact(prepared(toy, ["@@UNKNOWN@@"]))
     np.testing.assert_allclose(*values)
 
 
 @pytest.mark.parametrize("width", [1, 2, 5, 20])
-def test_a_beam_is_a_lower_bound_that_rises_to_the_truth(tmp_path: Path, width: int) -> None:
+def test_a_wider_beam_is_a_better_lower_bound(tmp_path: Path, width: int) -> None:
     toy = make_toy(tmp_path)
     for words in TEXTS:
         truth, bound = exact(prepared(toy, words)), beam_search(prepared(toy, words), width)
@@ -76,7 +76,7 @@ def test_a_beam_is_a_lower_bound_that_rises_to_the_truth(tmp_path: Path, width: 
         assert beam_search(prepared(toy, words), 100_000)[-1] == pytest.approx(truth[-1], rel=1e-9)
 
 
-def test_exact_enumeration_leaves_the_scene_as_it_was(tmp_path: Path) -> None:
+def test_exact_enumeration_does_not_change_the_prepared_text(tmp_path: Path) -> None:
     toy = make_toy(tmp_path)
     narrow = PreparedText(toy, toy.model, Document("t", [START, *TEXTS[0]]), Some(0))
     before = beam_search(narrow, 3)
@@ -84,7 +84,7 @@ def test_exact_enumeration_leaves_the_scene_as_it_was(tmp_path: Path) -> None:
     np.testing.assert_array_equal(beam_search(narrow, 3), before)
 
 
-def test_exact_enumeration_refuses_before_it_does_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_large_enumeration_is_an_early_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kglm.marginal.beam.EXACT_LIMIT", 20)
     view = prepared(make_toy(tmp_path), TEXTS[0])
     asked: list[int] = []
@@ -94,8 +94,8 @@ def test_exact_enumeration_refuses_before_it_does_the_work(tmp_path: Path, monke
     assert asked == [0]
 
 
-def test_among_too_many_tails_each_is_as_likely(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three tails where two are the most that are scored: as if the refinement were off."""
+def test_tails_are_uniform_above_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With three tails and a limit of two, the scoring of tails is off."""
     monkeypatch.setattr("kglm.model.tails.MAX_SCORED_TAILS", 1)
     toy = make_toy(tmp_path / "on")
     off = make_toy(tmp_path / "off", latent=LatentConfig(tail_scores=False))
@@ -120,7 +120,7 @@ NAME = st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join)
     width=st.integers(1, 30),
     candidates=st.lists(st.integers(0, 3), max_size=3, unique=True),
 )
-def test_in_any_world_a_beam_is_at_most_exact(
+def test_the_beam_is_at_most_exact_on_random_graphs(
     facts: list[tuple[str, str, str]],
     names: dict[str, tuple[str, ...]],
     words: list[str],
@@ -141,8 +141,8 @@ def test_in_any_world_a_beam_is_at_most_exact(
             assert truth[-1] == pytest.approx(brute_force(toy, words)[0.0], rel=1e-9)
 
 
-def test_words_of_nobody_may_come_from_a_cache(tmp_path: Path) -> None:
-    """Against the sum over every annotation, the plain words said by hand; unknown words too."""
+def test_plain_words_with_a_cache(tmp_path: Path) -> None:
+    """Compare with the sum over every annotation, plain and unknown words mixed with the cache by hand."""
     toy, words, cache = make_toy(tmp_path), ["is", "Zork", "is", "Zork"], Cache(0.4, 0.5)
     cached = PreparedText(toy, toy.model, Document("t", [START, *words]), AllEntities(len(toy.graph)), cache)
     plain = prepared(toy, words)

@@ -124,7 +124,7 @@ def test_the_graph_may_have_been_edited_but_it_is_said(
 
 
 def test_resuming(run: Path, kg: Path) -> None:
-    with pytest.raises(KglmError, match="is a run already; go on with it by --resume"):
+    with pytest.raises(KglmError, match="is a run already; continue it with --resume"):
         train(SETTINGS, [DOCUMENTS], [DOCUMENTS], kg, run)
     assert len(train(SETTINGS, [DOCUMENTS], [DOCUMENTS], kg, run, resume=True)) == 2, "it is done: nothing is added"
     with pytest.raises(ConfigError, match="was started with other settings"):
@@ -201,7 +201,7 @@ class TestDoctor:
     @pytest.mark.parametrize(
         ("name", "message"),
         [
-            ("model.safetensors", "is not a whole file of tensors"),
+            ("model.safetensors", "is not a complete safetensors file"),
             ("vocabulary.json", "."),
             ("config.toml", "is not TOML"),
             ("run.json", "is not JSON"),

@@ -1,4 +1,4 @@
-"""Averages of weights, by hand and in training."""
+"""Test averages of weights by hand and in training."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def run_through(kind: Average, values: list[float], decay: float = 0.5) -> tuple
 def test_an_exponential_average_by_hand() -> None:
     averager, model = run_through("ema", [1.0, 2.0, 4.0])
     with averager.in_place():
-        # weights 1/8, 1/4, 1/2 of what is after each step, made to sum to 1
+        # the steps have weights 1/8, 1/4, 1/2, normalised
         assert model.weight.item() == pytest.approx((1 / 8 + 2 / 4 + 4 / 2) / (7 / 8))
     assert model.weight.item() == 4
 
 
-def test_a_triggered_average_is_the_mean_since_it_began() -> None:
+def test_a_triggered_average_is_the_mean_since_its_start() -> None:
     averager, model = run_through("triggered", [100.0])
     assert not averager.runs
     averager.start()
@@ -45,14 +45,14 @@ def test_a_triggered_average_is_the_mean_since_it_began() -> None:
         assert model.weight.item() == pytest.approx(3)
 
 
-def test_without_an_average_the_model_stays_as_it_is() -> None:
+def test_without_an_average_the_model_does_not_change() -> None:
     averager, model = run_through("none", [1.0, 2.0])
     with averager.in_place():
         assert model.weight.item() == 2
     assert not averager.tensors()
 
 
-def test_the_weights_come_back_after_an_error() -> None:
+def test_the_weights_are_restored_after_an_error() -> None:
     averager, model = run_through("ema", [1.0, 2.0])
     with pytest.raises(RuntimeError), averager.in_place():
         raise RuntimeError
@@ -70,7 +70,7 @@ def test_training_with_averages_can_be_resumed_anywhere(tmp_path: Path, config: 
     assert same(whole, parts) and log == parts_log
 
 
-def test_the_saved_model_has_the_averaged_weights_and_training_goes_on_with_its_own(tmp_path: Path) -> None:
+def test_the_average_is_saved_and_training_continues_with_the_latest_weights(tmp_path: Path) -> None:
     made = trainer(tmp_path, replace(CONFIG, average="ema", epochs=1))
     made.fit()
     saved, _ = run_files(tmp_path)
@@ -81,7 +81,7 @@ def test_the_saved_model_has_the_averaged_weights_and_training_goes_on_with_its_
 
 
 def test_the_trigger(tmp_path: Path) -> None:
-    """It begins when validation gets no better, and then has the patience to see what comes of it."""
+    """Averaging starts when validation stops improving."""
     made = trainer(tmp_path, replace(NT_ASGD, learning_rate=50.0))
     metrics = made.fit()
     assert made.averager.runs and made.averager.steps < made.step
@@ -90,13 +90,13 @@ def test_the_trigger(tmp_path: Path) -> None:
     assert made.averager.steps == made.step - metrics[first_bad]["step"]
 
 
-def test_settings_that_make_no_sense() -> None:
+def test_invalid_settings() -> None:
     for name, value in (("average_decay", 1.0), ("threads", -1), ("nonmonotone", 0)):
         with pytest.raises(ConfigError, match=rf"train\.{name}"):
             replace(CONFIG, **{name: value})
 
 
-def test_the_frozen_are_not_averaged() -> None:
+def test_frozen_parameters_are_not_averaged() -> None:
     model = nn.Linear(2, 2)
     model.bias.requires_grad_(False)
     averager = Averager(model, "ema", 0.9)

@@ -53,14 +53,14 @@ def test_a_row_reads_each_document_in_order_without_a_gap(lengths: list[int], ro
 
 @given(st.lists(st.integers(1, 40), min_size=40, max_size=80), st.integers(2, 6), st.integers(0, 3))
 def test_rows_end_together(lengths: list[int], rows: int, epoch: int) -> None:
-    """As far as whole documents allow: else the last steps of an epoch would all be on one document."""
+    """As far as whole documents allow; otherwise the last steps of an epoch would all come from one document."""
     documents = [encoded(str(k), size) for k, size in enumerate(lengths)]
     widths = [len(lines) for lines in epoch_plan(documents, rows=rows, length=1, seed=1, epoch=epoch)]
     assert widths == sorted(widths, reverse=True)
     assert sum(width < rows for width in widths) <= max(lengths)
 
 
-def test_the_state_of_rows_that_go_on() -> None:
+def test_the_state_of_continued_rows() -> None:
     state = State([LayerState(torch.tensor([[1.0], [2.0], [3.0]]), torch.zeros(3, 1))])
     carried = Carried([0, 2, 5], state)
     assert carried.state_of([0, 2, 5]) is state and carried.state_of([]) is None
@@ -79,7 +79,7 @@ def test_epochs_are_shuffled_and_repeatable() -> None:
     assert len({tuple(order(seed, epoch)) for seed in (1, 2) for epoch in (0, 1, 2)}) == 6
 
 
-def test_sizes_must_make_sense() -> None:
+def test_invalid_sizes() -> None:
     with pytest.raises(ConfigError):
         Plan([], rows=0, length=70)
 
@@ -97,7 +97,7 @@ def test_the_real_validation_split_is_read_whole(shared_data: Path, tmp_path: Pa
 
 
 class TestStream:
-    """All documents as one text, as AWD-LSTM was trained."""
+    """All documents concatenated, as in the training of AWD-LSTM."""
 
     def plan(self, lengths: list[int], rows: int, length: int = 7, epoch: int = 0) -> StreamPlan:
         first = 0
@@ -116,7 +116,7 @@ class TestStream:
         for lines in plan:
             assert [line.row for line in lines] == [0, 1, 2, 3] and len({line.piece.end for line in lines}) == 1
             for row, piece in lines:
-                assert piece.document is not None and piece.start == ends[row], "nothing is left out"
+                assert piece.document is not None and piece.start == ends[row], "no word is skipped"
                 read[row] += piece.document.words_N[piece.start + 1 : piece.end + 1].tolist()
                 ends[row] = piece.end
         assert [word for row in read for word in row] == list(range(1, 201))

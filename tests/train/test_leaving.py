@@ -1,4 +1,4 @@
-"""Ctrl-C, threads and TensorBoard: what surrounds the steps."""
+"""Test interruption by signals, the choice of threads, and TensorBoard."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kglm.train.interrupts import interrupts
 from kglm.train.threads import choose_threads
 from support.trainers import CONFIG, TESTS, run_files, same, trainer
 
-ASKED = """
+SCRIPT = """
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -40,8 +40,8 @@ except KeyboardInterrupt:
 """
 
 
-def test_asked_to_stop_it_finishes_the_step_saves_and_goes_on_as_if_nothing_had_been(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", ASKED.format(tests=str(TESTS)), str(tmp_path / "parts")]
+def test_sigterm_saves_after_the_step_and_resuming_gives_the_same_run(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", SCRIPT.format(tests=str(TESTS)), str(tmp_path / "parts")]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     for _ in range(6):
@@ -60,16 +60,18 @@ def test_asked_to_stop_it_finishes_the_step_saves_and_goes_on_as_if_nothing_had_
     assert same(whole, parts) and log == parts_log
 
 
-def test_ctrl_c_does_so_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+def test_ctrl_c_saves_after_the_step_and_resuming_gives_the_same_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     made = trainer(tmp_path / "parts")
     learn = made._learn
 
-    def asked(*arguments: Any) -> Any:
+    def interrupted(*arguments: Any) -> Any:
         if made.step == 4:
             os.kill(os.getpid(), signal.SIGINT)
         return learn(*arguments)
 
-    monkeypatch.setattr(made, "_learn", asked)
+    monkeypatch.setattr(made, "_learn", interrupted)
     with pytest.raises(KeyboardInterrupt):
         made.fit()
     assert made.step == 5 and "SIGINT: finishing this step, then saving" in capfd.readouterr().err
@@ -82,20 +84,20 @@ def test_ctrl_c_does_so_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cap
 
 
 class TestInterrupts:
-    def test_asked_twice_is_at_once(self) -> None:
+    def test_a_second_signal_stops_at_once(self) -> None:
         with pytest.raises(KeyboardInterrupt), interrupts() as interrupt:
             os.kill(os.getpid(), signal.SIGINT)
             assert interrupt.asked
             os.kill(os.getpid(), signal.SIGINT)
             signal.pause()
 
-    def test_handlers_are_put_back(self) -> None:
+    def test_signal_handlers_are_restored(self) -> None:
         before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
         with interrupts():
             assert signal.getsignal(signal.SIGINT) is not before[0]
         assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
 
-    def test_other_threads_leave_signals_alone(self) -> None:
+    def test_no_effect_in_other_threads(self) -> None:
         seen = []
 
         def run() -> None:
@@ -108,7 +110,7 @@ class TestInterrupts:
         assert seen == [False]
 
 
-def test_threads_are_measured_and_nothing_else_changes() -> None:
+def test_choosing_threads_changes_no_state() -> None:
     before, random = torch.get_num_threads(), torch.get_rng_state()
     assert choose_threads(rows=4, length=4, size=8, words=50) in {1, available_cores()}
     assert torch.get_num_threads() == before and torch.equal(torch.get_rng_state(), random)

@@ -45,7 +45,7 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("steps", [1, 5, 9, 13])
-def test_resumed_is_never_interrupted(uninterrupted: Path, tmp_path: Path, steps: int) -> None:
+def test_a_resumed_run_equals_an_uninterrupted_one(uninterrupted: Path, tmp_path: Path, steps: int) -> None:
     trainer(tmp_path).fit(stop_after=steps)
     rest = trainer(tmp_path)
     assert rest.resume() and rest.step == steps
@@ -55,8 +55,8 @@ def test_resumed_is_never_interrupted(uninterrupted: Path, tmp_path: Path, steps
 
 
 @pytest.mark.parametrize("model", ["plain", "tracker"])
-def test_so_it_is_with_other_models(tmp_path: Path, model: str) -> None:
-    """In the middle of documents, with whatever state a model carries."""
+def test_resuming_other_models(tmp_path: Path, model: str) -> None:
+    """Stop in the middle of documents, with the state that each model carries."""
     trainer(tmp_path / "whole", model=model).fit()
     trainer(tmp_path / "parts", model=model).fit(stop_after=2)
     rest = trainer(tmp_path / "parts", model=model)
@@ -66,7 +66,7 @@ def test_so_it_is_with_other_models(tmp_path: Path, model: str) -> None:
     assert same(whole, parts) and log == parts_log
 
 
-def test_the_step_size_falls_to_nothing_and_resuming_knows_how_far_it_is(tmp_path: Path) -> None:
+def test_the_learning_rate_falls_to_zero_also_after_resuming(tmp_path: Path) -> None:
     config = replace(CONFIG, schedule="linear", average="ema")
     whole = trainer(tmp_path / "whole", config)
     rates = []
@@ -83,7 +83,7 @@ def test_the_step_size_falls_to_nothing_and_resuming_knows_how_far_it_is(tmp_pat
     assert same(weights, parts) and log == parts_log
 
 
-def test_a_stream_is_read_on_where_it_was(tmp_path: Path) -> None:
+def test_resuming_a_stream(tmp_path: Path) -> None:
     config = replace(CONFIG, batching="stream", rows=2)
     trainer(tmp_path / "whole", config, model="plain").fit()
     trainer(tmp_path / "parts", config, model="plain").fit(stop_after=3)
@@ -95,22 +95,22 @@ def test_a_stream_is_read_on_where_it_was(tmp_path: Path) -> None:
 
 
 def train_until_told(home: Path, reports: Connection) -> None:
-    """Train with a checkpoint after every step; report each step, and begin it only when told to."""
+    """Train with a checkpoint after every step; report each step, and wait for a message before it."""
     made = trainer(home, replace(CONFIG, checkpoint_minutes=1e-9))
     made.resume()
     learn = made._learn
 
-    def learn_when_told(*arguments: Any) -> tuple[bool, bool]:
+    def learn_after_message(*arguments: Any) -> tuple[bool, bool]:
         reports.send(made.step)
         reports.recv()
         return learn(*arguments)
 
-    made._learn = learn_when_told  # type: ignore[method-assign]
+    made._learn = learn_after_message  # type: ignore[method-assign]
     made.fit()
 
 
-def test_killed_and_resumed_is_never_killed(uninterrupted: Path, tmp_path: Path, forks: Any) -> None:
-    """Killed at any point of step 5 (counted from the start or the last checkpoint), twice: no clock decides which."""
+def test_a_killed_and_resumed_run_equals_an_uninterrupted_one(uninterrupted: Path, tmp_path: Path, forks: Any) -> None:
+    """Killed twice during step 5 after the start or the last checkpoint; messages, not the clock, decide when."""
     reached = []
     for _ in range(2):
         here, there = forks.Pipe()
@@ -142,7 +142,7 @@ def test_validation_does_not_depend_on_the_batch(tmp_path: Path) -> None:
     assert values == pytest.approx([values[0]] * 3, rel=1e-9)
 
 
-def test_a_loss_that_is_no_number_stops_and_keeps_the_last_checkpoint(tmp_path: Path) -> None:
+def test_a_nan_loss_stops_training_and_keeps_the_last_checkpoint(tmp_path: Path) -> None:
     made = trainer(tmp_path)
     made.fit(stop_after=2)
     broken = trainer(tmp_path)
@@ -156,7 +156,7 @@ def test_a_loss_that_is_no_number_stops_and_keeps_the_last_checkpoint(tmp_path: 
     assert all(torch.isfinite(p).all() for p in again.model.parameters())
 
 
-def test_a_gradient_that_is_no_number_changes_nothing(tmp_path: Path) -> None:
+def test_a_nan_gradient_changes_nothing(tmp_path: Path) -> None:
     made = trainer(tmp_path, replace(CONFIG, checkpoint_minutes=1e-9))
     made.fit(stop_after=2)
     before = {name: tensor.clone() for name, tensor in made.model.state_dict().items()}
@@ -185,11 +185,11 @@ class TestDamagedCheckpoints:
         tensors = load_tensors(state / "optimiser.safetensors")
         tensors["0.exp_avg"] = torch.zeros(1, 2, 3)
         save_tensors(state / "optimiser.safetensors", tensors)
-        with pytest.raises(DataError, match=r"optimiser\.safetensors: 0\.exp_avg is not of a parameter"):
+        with pytest.raises(DataError, match=r"optimiser\.safetensors: 0\.exp_avg does not belong to a parameter"):
             trainer(tmp_path).resume()
 
-    def test_what_a_kill_left_is_taken_away_and_never_taken_for_new(self, tmp_path: Path, state: Path) -> None:
-        """A directory of a later step that no marker names, and one half written."""
+    def test_incomplete_checkpoints_are_deleted_and_never_loaded(self, tmp_path: Path, state: Path) -> None:
+        """A directory of a later step that `latest.json` does not name, and a half-written one."""
         stale = shutil.copytree(state, state.with_name("00000003"))
         (stale / "state.json").write_text("{}")
         (state.parent / ".00000003.x.tmp").mkdir()
@@ -201,7 +201,7 @@ class TestDamagedCheckpoints:
         assert [path.name for path in state.parent.iterdir() if path.is_dir()] == ["00000003-1"]
 
 
-def test_nothing_to_learn_from(tmp_path: Path) -> None:
+def test_documents_without_words(tmp_path: Path) -> None:
     toy = make_toy(tmp_path)
     with pytest.raises(KglmError, match="no training document has a word"):
         Trainer(toy.model, toy.builder, [], [], CONFIG, tmp_path)
@@ -218,14 +218,14 @@ class TestCheckpoints:
         whole = toy.model.state_dict()
         cases = {
             "has no tensor word_bias_V": {name: t for name, t in whole.items() if name != "word_bias_V"},
-            r"word_bias_V has the shape \(3,\), the model wants \(7,\)": whole | {"word_bias_V": torch.zeros(3)},
-            "has a tensor more that the model does not know": whole | {"more": torch.zeros(1)},
+            r"word_bias_V has shape \(3,\); the model has shape \(7,\)": whole | {"word_bias_V": torch.zeros(3)},
+            "has a tensor more that the model does not have": whole | {"more": torch.zeros(1)},
         }
         for message, tensors in cases.items():
             with pytest.raises(DataError, match=message):
                 load_into(toy.model, tensors, tmp_path)
 
-    def test_a_run_that_is_older_than_a_parameter_does_without_it(self, tmp_path: Path) -> None:
+    def test_a_parameter_added_after_version_0_1_may_be_missing(self, tmp_path: Path) -> None:
         toy = make_toy(tmp_path)
         whole = {name: tensor.clone() for name, tensor in toy.model.state_dict().items()}
         torch.nn.init.zeros_(toy.model.latent.types.cue_3C)
@@ -236,7 +236,7 @@ class TestCheckpoints:
         names = set(make_toy(tmp_path).model.state_dict())
         assert not any("vector_XD" in name or "raw" in name for name in names)
 
-    def test_others_may_read_what_was_saved(self, tmp_path: Path) -> None:
+    def test_saved_files_are_readable_by_others(self, tmp_path: Path) -> None:
         save_tensors(tmp_path / "x.safetensors", {"a": torch.arange(3)})
         (tmp_path / "y").touch()
         assert (tmp_path / "x.safetensors").stat().st_mode == (tmp_path / "y").stat().st_mode
@@ -244,7 +244,7 @@ class TestCheckpoints:
     def test_a_damaged_file(self, tmp_path: Path) -> None:
         save_tensors(tmp_path / "x.safetensors", {"a": torch.arange(100)})
         (tmp_path / "x.safetensors").write_bytes((tmp_path / "x.safetensors").read_bytes()[:100])
-        with pytest.raises(DataError, match="is not a whole file of tensors"):
+        with pytest.raises(DataError, match="is not a complete safetensors file"):
             load_tensors(tmp_path / "x.safetensors")
 
     def test_another_version(self, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Two processes train what one trains: real DistributedDataParallel, and a command under real `torchrun`."""
+"""Test that two processes train the same model as one, with DistributedDataParallel and under `torchrun`."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def thread_names() -> list[str]:
 
 
 def close(left: Path, right: Path) -> None:
-    """The same weights and metrics, up to rounding: sums are made in another order."""
+    """Assert that weights and metrics are equal up to rounding, as the order of sums differs."""
     weights = [load_file(home / "model.safetensors") for home in (left, right)]
     assert weights[0].keys() == weights[1].keys()
     for name, tensor in weights[0].items():
@@ -68,7 +68,7 @@ def close(left: Path, right: Path) -> None:
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory, forks: Any) -> Path:
-    """In `one` by one process; in `two` by two: whole, in parts, and begun."""
+    """Runs trained by one process (`one`) and by two (`two`): uninterrupted, resumed, and stopped early."""
     home = tmp_path_factory.mktemp("trained")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -82,8 +82,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory, forks: Any) -> Path:
     return home
 
 
-def test_two_processes_train_what_one_trains_and_can_be_stopped(trained: Path) -> None:
-    """With dropout, AR and TAR, documents of different lengths, rows that fall away; then stopped and resumed."""
+def test_two_processes_train_the_same_model_as_one(trained: Path) -> None:
+    """With dropout, AR and TAR, documents of different lengths and a shrinking batch; then stopped and resumed."""
     close(trained / "one" / "run", trained / "two" / "whole" / "run")
     close(trained / "two" / "whole" / "run", trained / "two" / "parts" / "run")
 
@@ -91,7 +91,7 @@ def test_two_processes_train_what_one_trains_and_can_be_stopped(trained: Path) -
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the names of threads from /proc")
 @pytest.mark.parametrize("rank", [0, 1])
 def test_communication_threads_end_with_the_group(trained: Path, rank: int) -> None:
-    """A thread that outlived the group aborted about one process in ten when the interpreter ended."""
+    """A thread that outlives the group can abort the process when the interpreter ends."""
     during, after = (
         (trained / "two" / f"{when} {rank}").read_text().split() for when in ("threads in training", "threads")
     )
@@ -100,13 +100,13 @@ def test_communication_threads_end_with_the_group(trained: Path, rank: int) -> N
 
 
 @pytest.mark.parametrize("model", ["tracker", "tracker_proposal"])
-def test_so_they_do_where_more_is_carried(trained: Path, tmp_path: Path, model: str) -> None:
-    """Vectors of entities, which each row has as many of as it has mentioned."""
+def test_two_processes_with_entity_vectors(trained: Path, tmp_path: Path, model: str) -> None:
+    """The carried state of a row has one vector for each entity mentioned so far."""
     trainer(tmp_path, model=model).fit()
     close(tmp_path / "run", trained / "two" / model / "run")
 
 
-def test_one_process_goes_on_with_what_two_began(trained: Path, tmp_path: Path) -> None:
+def test_one_process_resumes_a_run_of_two(trained: Path, tmp_path: Path) -> None:
     rest = trainer(trained / "two" / "begun", store=tmp_path / "store")
     assert rest.resume() and rest.step == 7
     rest.fit()
@@ -122,7 +122,7 @@ def test_the_command_under_torchrun(tmp_path: Path, command: Command) -> None:
     two = subprocess.run(under, capture_output=True, text=True, timeout=180, check=False)
     for done in (command(*words, str(tmp_path / "one")), two):
         assert done.returncode == 0, done.stderr
-        assert done.stdout.count("nats a word") == 1, "one process speaks"
+        assert done.stdout.count("nats a word") == 1, "only one process prints"
     logs = [
         [json.loads(line) for line in (tmp_path / home / "metrics.jsonl").read_text().splitlines()]
         for home in ("one", "two")
@@ -132,7 +132,7 @@ def test_the_command_under_torchrun(tmp_path: Path, command: Command) -> None:
 
 
 class TestAlone:
-    def test_nothing_is_sent(self) -> None:
+    def test_one_process_needs_no_communication(self) -> None:
         world = World()
         assert world.any(True, False) == [True, False] and world.total([1.5]) == [1.5] and world.leads
 

@@ -189,7 +189,7 @@ def completion(
     if pretrained:
         graph = _graph(kg, runs)
         answers += [row for model in pretrained.values() for row in complete_pretrained(model, graph, questions)]
-    if missing := {row.prompt.id for row in answers if not row.known and row.mode != "plain"}:
+    if missing := {row.prompt.id for row in answers if not row.in_graph and row.mode != "plain"}:
         warn(f"{len(missing)} subjects of the prompts are not in the graph; they are read as plain words")
     if rows is not None:
         _write_rows(rows, [row.to_json() for row in answers])

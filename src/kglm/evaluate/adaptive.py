@@ -1,13 +1,15 @@
-"""A plain language model that adapts to the text it reads: an honest comparison for a model that copies names.
+"""Score words with a plain language model that adapts to the text: a fair baseline for a model that copies names.
 
-The continuous cache is that of `infer.cache`, over the whole of h.
+Continuous cache: see `marginal.cache`; here it compares whole hidden states h.
 
-Dynamic evaluation (Krause et al., 2018): after each few words that were scored, the weights take a step of gradient
-descent on them, and are drawn back to where training left them,
+Dynamic evaluation (Krause et al., 2018): after every few scored words, the weights take one step of gradient descent
+on them and decay towards the trained weights,
 
     w ← w − η ∇ loss,    then    w ← w + δ (w_trained − w)
 
-Both begin anew with every document.
+Cache and weights are reset at the start of every document.
+
+Legend: N words of the text, T targets, S targets of one step, H size of h.
 """
 
 from __future__ import annotations
@@ -26,20 +28,20 @@ from kglm.model.arrays import Floats, array
 from kglm.model.awd_lstm import AwdLstm
 
 CHUNK = 500
-"""Words that are scored in one go, where nothing changes between them."""
+"""Words scored in one step if the weights do not change."""
 
 
 @dataclass(frozen=True)
 class Adaptation:
-    """How a model adapts; by default not at all. λ, θ and η are chosen on documents that are not those of a table."""
+    """Settings of cache and dynamic evaluation; the defaults turn both off. Choose λ, θ and η on held-out documents."""
 
     cache: Cache = NO_CACHE
     rate: float = 0.0
-    """η: step of dynamic evaluation."""
+    """η: step size of dynamic evaluation."""
     decay: float = 0.001
-    """δ: how fast weights are drawn back."""
+    """δ: decay towards the trained weights."""
     every: int = 20
-    """Words between steps."""
+    """Words between two steps."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.rate < math.inf or not 0 <= self.decay <= 1 or self.every < 1:
@@ -50,7 +52,7 @@ class Adaptation:
 
     @property
     def name(self) -> str:
-        """What is added to a model's name."""
+        """Suffix of the model's name in tables."""
         return " + cache" * bool(self.cache) + " + dynamic evaluation" * (self.rate > 0)
 
 
@@ -58,36 +60,38 @@ NO_ADAPTATION = Adaptation()
 
 
 def adaptive_log_probs(
-    model: AwdLstm, words_N: np.ndarray[tuple[int], np.dtype[np.int64]], surface: list[str], how: Adaptation
+    model: AwdLstm, words_N: np.ndarray[tuple[int], np.dtype[np.int64]], surface: list[str], adaptation: Adaptation
 ) -> tuple[Floats, Floats]:
-    """At each target, log p(x) of the model, and what the cache gives the word (T each).
+    """For each target, the model's log p(x_t) and the cache's p(x_t) (T each).
 
-    The first is of the unknown word where the word is not in the vocabulary.
+    The model gives a word outside the vocabulary the probability of the unknown word.
     """
-    model = copy.deepcopy(model).eval() if how.rate else model
-    trained = [parameter.detach().clone() for parameter in model.parameters()] if how.rate else []
+    dynamic = adaptation.rate > 0
+    model = copy.deepcopy(model).eval() if dynamic else model
+    trained = [parameter.detach().clone() for parameter in model.parameters()] if dynamic else []
     words_T, state = torch.from_numpy(words_N), None
     log_p, hidden = [np.zeros(0)], [torch.zeros(0, model.encoder.size, dtype=model.dtype)]
-    step = how.every if how.rate else CHUNK
+    step = adaptation.every if dynamic else CHUNK
     for start in range(0, len(words_T) - 1, step):
         end = min(start + step, len(words_T) - 1)
-        with torch.set_grad_enabled(how.rate > 0):
+        with torch.set_grad_enabled(dynamic):
             output = model.encoder(words_T[None, start:end], state)
             state, h_SH = output.state.detach(), output.h_BTD[0]
             target_S = words_T[start + 1 : end + 1]
             log_p_S = model.words.log_prob(h_SH, target_S)
         log_p.append(array(log_p_S))
         hidden.append(h_SH.detach())
-        if how.rate:
-            _learn(model, -log_p_S.mean(), trained, how)
-    log_p_T = np.concatenate(log_p)
-    again_T = how.cache.said_again(torch.cat(hidden), surface) if how.cache else np.zeros(len(log_p_T))
-    return log_p_T, again_T
+        if dynamic:
+            _update_weights(model, -log_p_S.mean(), trained, adaptation)
+    log_p_T, cache = np.concatenate(log_p), adaptation.cache
+    cache_p_T = cache.said_again(torch.cat(hidden), surface) if cache else np.zeros(len(log_p_T))
+    return log_p_T, cache_p_T
 
 
-def _learn(model: AwdLstm, loss: Tensor, trained: list[Tensor], how: Adaptation) -> None:
+def _update_weights(model: AwdLstm, loss: Tensor, trained: list[Tensor], adaptation: Adaptation) -> None:
+    """Take one step of dynamic evaluation, in place."""
     parameters = list(model.parameters())
     gradients = torch.autograd.grad(loss, parameters)
     with torch.no_grad():
         for parameter, gradient, old in zip(parameters, gradients, trained, strict=True):
-            parameter.add_(gradient, alpha=-how.rate).lerp_(old, how.decay)
+            parameter.add_(gradient, alpha=-adaptation.rate).lerp_(old, adaptation.decay)

@@ -1,9 +1,14 @@
-"""Fact completion: does the right word come first, and does it come from the right fact?
+"""Fact completion: rank the next word after a prompt, and check whether the best word comes from the right fact.
 
-A prompt is a sentence about X that lacks its last part. `oracle` is told who X is, `linked` finds it with the project's
-own linker, `shortlist` chooses among the ids of the row, `plain` is for models that know no entities. A word is right
-by one of four scorers (`prompts.SCORERS`); words are ranked by their whole probability, copied and generated together,
-and the unknown word keeps its rank as a wrong answer.
+A prompt is a sentence about an entity X without its last part. There are four modes:
+
+oracle      the model is given the entity X
+linked      the project's linker finds X
+shortlist   the linker chooses X among the ids of the prompt
+plain       no entities, for plain language models
+
+Four scorers decide whether a word is right (`prompts.SCORERS`). Words are ranked by their total probability, copied
+plus generated; the unknown word keeps its rank and counts as wrong.
 """
 
 from __future__ import annotations
@@ -19,7 +24,7 @@ from kglm.answer.model import FactAwareLM
 from kglm.answer.next_word import Derivation, next_words
 from kglm.answer.reading import Annotation, Span, read
 from kglm.errors import ConfigError
-from kglm.evaluate.prompts import SCORERS, Prompt, answer
+from kglm.evaluate.prompts import SCORERS, Prompt, expected_answer
 from kglm.kg.graph import KnowledgeGraph
 from kglm.linking.linker import joint_links
 from kglm.model.awd_lstm import AwdLstm
@@ -30,11 +35,12 @@ from kglm.runs.run import Run
 from kglm.text.document import START
 
 TOP = 5
+"""Next words to rank for each prompt."""
 
 
 @dataclass(frozen=True)
-class Said:
-    """What a model says after a prompt: the best words, and the main reason of each (none for a plain model)."""
+class Prediction:
+    """The most probable next words after a prompt, and the main reason for each (None for a plain model)."""
 
     words: list[tuple[str, float]]
     reasons: list[Derivation | None]
@@ -42,18 +48,18 @@ class Said:
 
 @dataclass(frozen=True)
 class Row:
-    """One prompt, what was said, and which scorers find it right among the first k."""
+    """Result for one prompt; `at1` and `at5` say by scorer whether one of the best 1 or 5 words is right."""
 
     model: str
     mode: Mode
     prompt: Prompt
-    said: Said
+    prediction: Prediction
     at1: dict[str, bool]
     at5: dict[str, bool]
     from_fact: bool
-    """Whether the best word's main reason is the fact that was asked for: its relation and its tail."""
-    known: bool
-    """Whether the graph has the subject."""
+    """True if the main reason for the best word is the expected fact (relation and tail)."""
+    in_graph: bool
+    """True if the graph has the subject."""
     reasons: list[dict[str, Any] | None]
 
     def to_json(self) -> dict[str, Any]:
@@ -67,87 +73,86 @@ class Row:
             "at1": self.at1,
             "at5": self.at5,
             "from_fact": self.from_fact,
-            "known": self.known,
+            "known": self.in_graph,
             "words": [
                 {"word": word, "p": p, "reason": reason}
-                for (word, p), reason in zip(self.said.words, self.reasons, strict=True)
+                for (word, p), reason in zip(self.prediction.words, self.reasons, strict=True)
             ],
         }
 
 
 def modes_of(run: Run) -> tuple[Mode, ...]:
-    """How a model can be asked."""
+    """Modes in which the run's model can complete prompts; an error if there is none."""
     modes = run.settings.kind.modes
     if not modes:
         remedy = f"give a run of {', '.join(name for name, kind in MODELS.items() if kind.modes)}"
-        raise ConfigError(f"a run of {run.settings.model} completes nothing", place=run.home, remedy=remedy)
+        raise ConfigError(f"a {run.settings.model} run cannot complete prompts", place=run.home, remedy=remedy)
     return modes
 
 
 def wanted_modes(name: str, run: Run, modes: Sequence[str]) -> list[Mode]:
-    """Those of the modes that the model has; there must be one."""
+    """The requested modes that the model has (all, if none is requested); an error if that leaves none."""
     if unknown := [mode for mode in modes if mode not in get_args(Mode)]:
         raise ConfigError(f"there is no mode {unknown[0]!r}", remedy=f"use {', '.join(get_args(Mode))}")
     wanted = [mode for mode in modes_of(run) if not modes or mode in modes]
     if not wanted:
-        raise ConfigError(f"{name} cannot be asked by {', '.join(modes)}", remedy=f"use {', '.join(modes_of(run))}")
+        raise ConfigError(f"{name} has no mode {', '.join(modes)}", remedy=f"use {', '.join(modes_of(run))}")
     return wanted
 
 
-Speak = Callable[[Prompt, Mode], Said]
-"""Answers a prompt."""
+Predict = Callable[[Prompt, Mode], Prediction]
 
 
 def complete_all(name: str, run: Run, prompts: Sequence[Prompt], modes: Sequence[Mode] = ()) -> list[Row]:
-    """All prompts, in each of the modes; if none are given, in all that the model has and the prompts allow."""
+    """Complete all prompts in each mode; by default in all modes that the model and the prompts support."""
     if not modes and not any(prompt.shortlist for prompt in prompts):
         modes = [mode for mode in modes_of(run) if mode != "shortlist"]
-    speak = _plain(run) if modes_of(run) == ("plain",) else _knowing(FactAwareLM(run))
-    return ask(name, speak, run.graph, prompts, wanted_modes(name, run, modes))
+    predict = _plain_predictor(run) if modes_of(run) == ("plain",) else _fact_aware_predictor(FactAwareLM(run))
+    return score_prompts(name, predict, run.graph, prompts, wanted_modes(name, run, modes))
 
 
-def ask(
-    name: str, speak: Speak, graph: KnowledgeGraph, prompts: Sequence[Prompt], modes: Sequence[Mode] = ("plain",)
+def score_prompts(
+    name: str, predict: Predict, graph: KnowledgeGraph, prompts: Sequence[Prompt], modes: Sequence[Mode] = ("plain",)
 ) -> list[Row]:
-    """All prompts, in each of the modes, to whatever answers; the graph says what is right."""
+    """Predict after all prompts in each mode, and score the predictions by the names and facts of the graph."""
     rows = []
     with progress(f"completing with {name}", len(prompts) * len(modes), "prompts") as advance:
         for mode in modes:
             for prompt in prompts:
-                rows.append(_row(name, graph, mode, prompt, speak(prompt, mode)))
+                rows.append(_row(name, graph, mode, prompt, predict(prompt, mode)))
                 advance()
     return rows
 
 
-def _row(name: str, graph: KnowledgeGraph, mode: Mode, prompt: Prompt, said: Said) -> Row:
-    right = answer(graph, prompt)
-    words = [word for word, _ in said.words]
-    first = said.reasons[0] if said.reasons else None
+def _row(name: str, graph: KnowledgeGraph, mode: Mode, prompt: Prompt, prediction: Prediction) -> Row:
+    expected = expected_answer(graph, prompt)
+    words = [word for word, _ in prediction.words]
+    first = prediction.reasons[0] if prediction.reasons else None
     return Row(
         name,
         mode,
         prompt,
-        said,
-        {scorer: right.right(scorer, words[:1]) for scorer in SCORERS},
-        {scorer: right.right(scorer, words[:TOP]) for scorer in SCORERS},
-        first is not None and first.type == Type.RELATED and (first.relation, first.entity) in right.facts,
+        prediction,
+        {scorer: expected.accepts(scorer, words[:1]) for scorer in SCORERS},
+        {scorer: expected.accepts(scorer, words[:TOP]) for scorer in SCORERS},
+        first is not None and first.type == Type.RELATED and (first.relation, first.entity) in expected.facts,
         prompt.id in graph,
-        [None if reason is None else Reason.of(graph, reason).to_json() for reason in said.reasons],
+        [None if reason is None else Reason.of(graph, reason).to_json() for reason in prediction.reasons],
     )
 
 
-def _knowing(live: FactAwareLM) -> Speak:
-    def speak(prompt: Prompt, mode: Mode) -> Said:
+def _fact_aware_predictor(live: FactAwareLM) -> Predict:
+    def predict(prompt: Prompt, mode: Mode) -> Prediction:
         reading = read(live.run, live.model, prompt.words, _annotations(live, prompt, mode))
         found = next_words(reading)
         words = found.top(TOP)
-        return Said(words, [found.derivations(word)[0] for word, _ in words])
+        return Prediction(words, [found.derivations(word)[0] for word, _ in words])
 
-    return speak
+    return predict
 
 
 def _annotations(live: FactAwareLM, prompt: Prompt, mode: Mode) -> list[tuple[float, Annotation]]:
-    """Who is mentioned in the prompt."""
+    """Possible links of the prompt's mentions with their probabilities."""
     if mode == "linked":
         linked = live.linker.link(prompt.words)
         return [(p, [Span(*span) for span in spans]) for p, spans in joint_links(linked)]
@@ -160,31 +165,34 @@ def _annotations(live: FactAwareLM, prompt: Prompt, mode: Mode) -> list[tuple[fl
     return [(p, [Span(*place, node)]) for p, node in zip(weights, nodes, strict=True)]
 
 
-def _plain(run: Run) -> Speak:
+def _plain_predictor(run: Run) -> Predict:
     model = cast(AwdLstm, run.model)
 
-    def speak(prompt: Prompt, mode: Mode) -> Said:
+    def predict(prompt: Prompt, mode: Mode) -> Prediction:
         del mode
         words = torch.tensor([run.vocabulary.encode([START, *prompt.words])])
         with torch.no_grad():
             p_V = model.next_words(words)[0].double().exp()
         best = torch.topk(p_V, TOP)
         found = [(run.vocabulary.words[int(k)], float(p)) for p, k in zip(best.values, best.indices, strict=True)]
-        return Said(found, [None] * len(found))
+        return Prediction(found, [None] * len(found))
 
-    return speak
+    return predict
 
 
 def table(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Accuracy by model, mode, relation and scorer, and averaged over relations; `from_fact` is of the best words."""
+    """Accuracy in percent by model, mode, relation and scorer, and the mean over relations.
+
+    `from_fact` is the share of right best words whose main reason is the expected fact.
+    """
     result: list[dict[str, Any]] = []
     for model, mode in dict.fromkeys((row.model, row.mode) for row in rows):
-        ours = [row for row in rows if (row.model, row.mode) == (model, mode)]
-        relations = list(dict.fromkeys(row.prompt.relation for row in ours))
+        selected = [row for row in rows if (row.model, row.mode) == (model, mode)]
+        relations = list(dict.fromkeys(row.prompt.relation for row in selected))
         for scorer in SCORERS:
             cells = []
             for relation in relations:
-                group = [row for row in ours if row.prompt.relation == relation]
+                group = [row for row in selected if row.prompt.relation == relation]
                 right = [row for row in group if row.at1[scorer]]
                 cells.append({
                     "at1": 100 * len(right) / len(group),
@@ -197,6 +205,6 @@ def table(rows: Sequence[Row]) -> list[dict[str, Any]]:
             shares = [cell["from_fact"] for cell in cells if cell["from_fact"] is not None]
             mean = {key: sum(float(cell[key] or 0) for cell in cells) / len(cells) for key in ("at1", "at5")}
             average: dict[str, Any] = {"model": model, "mode": mode, "relation": "average", "scorer": scorer, **mean}
-            average |= {"from_fact": sum(shares) / len(shares) if shares else None, "n": len(ours)}
+            average |= {"from_fact": sum(shares) / len(shares) if shares else None, "n": len(selected)}
             result.append(average)
     return result

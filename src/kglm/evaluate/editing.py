@@ -1,15 +1,14 @@
-"""How well a model follows edits of its graph, and how little else it changes.
+"""Measure how well a model follows edits of its graph, and whether unrelated predictions stay the same.
 
-A fact (X, r, Y) with only one tail is set to another tail Y' that r has elsewhere, on a fork; a sentence asks for it.
+Each trial picks a fact (X, r, Y) whose only tail is Y, and sets the tail to Y', a tail of r elsewhere, on a fork of the
+graph. A prompt asks for the tail; the subject's entity is given. Nothing is trained.
 
 efficacy        after the edit, the first word of Y' is more probable than that of Y
-paraphrase      the same after another wording
-first           after the edit, the best word is a first word of Y'; before it, one of Y
-neighbourhood   where X was mentioned before, the best word after a sentence about another with the same relation is
-                what it was
-locality        distributions of texts that have nothing to do with the fact are what they were, to 1e-9
-
-Nothing is trained. What is compared are distributions of the next word, with the subject given.
+paraphrase      the same for a second prompt in other words
+first           after the edit, the most probable word is a first word of Y'
+before          before the edit, the most probable word is a first word of Y
+neighbourhood   a prompt with relation r about another entity, after a mention of X, keeps its most probable word
+locality        a prompt about an unrelated fact keeps its distribution, to 1e-9
 """
 
 from __future__ import annotations
@@ -32,17 +31,18 @@ from kglm.text.tokenizer import tokenizer
 from kglm.writing.verbalise import Question, Verbaliser
 
 EXACT = 1e-9
-WORDINGS = 40
-"""Of a fact that are tried before it is found to have none that ends in its tail."""
-HUB = 2_000
-"""Whoever has more facts is not edited: all their names would have to be looked through."""
-ATTEMPTS = 400
-"""Facts that are tried before a graph is found to have none that can be edited."""
+"""Greatest difference of probabilities that counts as the same."""
+MAX_WORDINGS = 40
+"""Wordings of a fact to try until one ends in its tail."""
+MAX_FACTS = 2_000
+"""Entities with more facts are not edited: comparing the names of all their tails would take too long."""
+MAX_ATTEMPTS = 400
+"""Facts to try until one can be edited."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One edit and what came of it."""
+    """One edit: probabilities of the old and the new tail before and after it, and the measures."""
 
     head: str
     relation: str
@@ -58,9 +58,9 @@ class Trial:
     paraphrase: bool | None
     neighbourhood: bool | None
     difference: float | None
-    """The greatest change of any probability in a text that has nothing to do with the fact, if there is one."""
+    """Greatest change of a next-word probability after an unrelated prompt; None without such a prompt."""
     seconds: float
-    """Of the edit and the completion after it."""
+    """Duration of the edit and the completion after it."""
 
     @property
     def efficacy(self) -> bool:
@@ -68,7 +68,7 @@ class Trial:
 
 
 def measure_edits(live: FactAwareLM, count: int, *, seed: int = 0) -> list[Trial]:
-    """So many edits, each of the graph as it is stored."""
+    """Run `count` trials, each with one edit of the stored graph."""
     rng = random.Random(seed)
     verbaliser = Verbaliser(live.graph)
     trials = []
@@ -80,7 +80,7 @@ def measure_edits(live: FactAwareLM, count: int, *, seed: int = 0) -> list[Trial
 
 
 def summary(trials: list[Trial]) -> dict[str, Any]:
-    """The measures in percent."""
+    """Measures over all trials in percent, and the median of the seconds per edit."""
 
     def share(values: list[bool]) -> float | None:
         return 100 * sum(values) / len(values) if values else None
@@ -105,7 +105,7 @@ Fact = tuple[int, int, int]
 
 
 class _Edit(NamedTuple):
-    """A fact, its new tail, and two sentences that ask for it."""
+    """A fact, its new tail, and two prompts that ask for the tail."""
 
     fact: Fact
     other: int
@@ -114,9 +114,10 @@ class _Edit(NamedTuple):
 
 
 def _editable(live: FactAwareLM, verbaliser: Verbaliser, rng: random.Random, count: int) -> Iterator[_Edit]:
-    """Facts with one tail, and another tail that begins with another word; no other fact of the head says either."""
+    """Draw edits of facts with one tail; first words of both tails must differ from each other and from the head's
+    other facts, so that a predicted word tells which fact it came from."""
     found = 0
-    for _ in range(ATTEMPTS * max(count, 1)):
+    for _ in range(MAX_ATTEMPTS * max(count, 1)):
         if found == count:
             return
         head, relation, tail = verbaliser.draw(rng)
@@ -125,87 +126,88 @@ def _editable(live: FactAwareLM, verbaliser: Verbaliser, rng: random.Random, cou
             continue
         old, new = _first_words(live, tail), _first_words(live, other)
         relations, tails = live.graph.edges(head)
-        if len(tails) > HUB:
+        if len(tails) > MAX_FACTS:
             continue
-        elsewhere = set(tails[relations != relation].tolist())  # the head itself among them
-        if old and new and not old & new and not {tail, other} & elsewhere:
-            said = set[str]().union(*(_first_words(live, node) for node in elsewhere))
+        other_tails = set(tails[relations != relation].tolist())  # includes the head itself
+        if old and new and not old & new and not {tail, other} & other_tails:
+            other_words = set[str]().union(*(_first_words(live, node) for node in other_tails))
             fact = (head, relation, tail)
-            question, again = (_question(verbaliser, rng, fact, other) for _ in range(2))
-            if not (old | new) & said and question is not None and again is not None:
+            question, paraphrase = (_question(verbaliser, rng, fact, other) for _ in range(2))
+            if not (old | new) & other_words and question is not None and paraphrase is not None:
                 found += 1
-                yield _Edit(fact, other, question, again)
+                yield _Edit(fact, other, question, paraphrase)
 
 
 def _first_words(live: FactAwareLM, node: int) -> set[str]:
     return {words[0] for name in live.graph.aliases(node)[:4] if (words := tokenizer().words(name))}
 
 
-def _said(words: NextWords, firsts: set[str]) -> float:
-    return sum(words[word] for word in firsts)
+def _p(words: NextWords, any_of: set[str]) -> float:
+    return sum(words[word] for word in any_of)
 
 
-def _answer(live: FactAwareLM, question: Question, node: int, after: tuple[int, list[str]] | None = None) -> NextWords:
-    """What is said after a question about a node; `after` is who is named in a sentence before."""
+def _predict(
+    live: FactAwareLM, question: Question, node: int, context: tuple[int, list[str]] | None = None
+) -> NextWords:
+    """Next-word distribution after a prompt about a node; `context` is an entity named in a sentence before it."""
     words, spans, shift = list(question.words), [], 0
-    if after is not None:
-        other, name = after
+    if context is not None:
+        other, name = context
         words, spans, shift = [*name, ".", END, *words], [Span(0, len(name), other)], len(name) + 2
     spans.append(Span(question.start + shift, question.end + shift, node))
     return next_words(read(live.run, live.model, words, [(1.0, spans)]))
 
 
 def _trial(live: FactAwareLM, verbaliser: Verbaliser, rng: random.Random, planned: _Edit) -> Trial:
-    (head, relation, tail), other, question, again = planned
+    (head, relation, tail), other, question, paraphrase = planned
     graph = live.graph
     old, new = _first_words(live, tail), _first_words(live, other)
-    before = _answer(live, question, head)
+    before = _predict(live, question, head)
     started = time.perf_counter()
     edit = FactEdit("set", graph.id(head), graph.relation_id(relation), graph.id(other))
     edited = live.edited([edit])
-    after = _answer(edited, question, head)
+    after = _predict(edited, question, head)
     seconds = time.perf_counter() - started
-    second = _answer(edited, again, head)
+    after_paraphrase = _predict(edited, paraphrase, head)
     touched = {head, tail, other}
-    same, difference = None, None
-    if (neighbour := _elsewhere(verbaliser, rng, touched, relation)) is not None:
-        about = verbaliser.name(head, rng)
-        pair = [_answer(model, *neighbour, after=(head, about)).top(1)[0][0] for model in (live, edited)]
-        same = pair[0] == pair[1]
-    if (far := _elsewhere(verbaliser, rng, touched)) is not None:
-        apart = [_answer(model, *far) for model in (live, edited)]
-        words = set(apart[0].words) | set(apart[1].words)
-        difference = max(abs(apart[0][word] - apart[1][word]) for word in words)
+    same_word, difference = None, None
+    if (neighbour := _untouched_question(verbaliser, rng, touched, relation)) is not None:
+        name = verbaliser.name(head, rng)
+        best = [_predict(model, *neighbour, context=(head, name)).top(1)[0][0] for model in (live, edited)]
+        same_word = best[0] == best[1]
+    if (unrelated := _untouched_question(verbaliser, rng, touched)) is not None:
+        first, second = (_predict(model, *unrelated) for model in (live, edited))
+        difference = max(abs(first[word] - second[word]) for word in set(first.words) | set(second.words))
     return Trial(
         graph.id(head),
         graph.relation_id(relation),
         graph.id(tail),
         graph.id(other),
         " ".join(question.words),
-        _said(before, new),
-        _said(before, old),
-        _said(after, new),
-        _said(after, old),
+        _p(before, new),
+        _p(before, old),
+        _p(after, new),
+        _p(after, old),
         after.top(1)[0][0] in new,
         before.top(1)[0][0] in old,
-        None if again.words == question.words else _said(second, new) > _said(second, old),
-        same,
+        None if paraphrase.words == question.words else _p(after_paraphrase, new) > _p(after_paraphrase, old),
+        same_word,
         difference,
         seconds,
     )
 
 
 def _question(verbaliser: Verbaliser, rng: random.Random, fact: Fact, other: int) -> Question | None:
-    """A sentence that asks for the tail of a fact, whether it is the old or the new one."""
-    tries = (verbaliser.question(rng, fact, (other,)) for _ in range(WORDINGS))
+    """A prompt for the tail of a fact that fits the old and the new tail."""
+    tries = (verbaliser.question(rng, fact, (other,)) for _ in range(MAX_WORDINGS))
     return next((found for found in tries if found is not None), None)
 
 
-def _elsewhere(
+def _untouched_question(
     verbaliser: Verbaliser, rng: random.Random, touched: set[int], relation: int | None = None
 ) -> tuple[Question, int] | None:
-    """A sentence about someone who has no part in the edit, by this relation or by any."""
-    for _ in range(ATTEMPTS):
+    """A prompt about an entity that the edit does not involve (with its node), for one relation or for any."""
+    for _ in range(MAX_ATTEMPTS):
         fact = verbaliser.draw(rng, relation)
         if fact[0] not in touched and (found := verbaliser.question(rng, fact)) is not None:
             return found, fact[0]

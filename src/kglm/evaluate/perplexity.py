@@ -1,10 +1,10 @@
-"""Perplexity of documents, without their annotation, with error bars; unknown-penalised and by kind of word.
+"""Perplexity of documents without their annotation: with error bars, unknown-penalised, inside and outside mentions.
 
-    PPL = exp(−Σ log p(x) / Σ targets)         UPP: the same with p(unknown) divided by |U| wherever it is paid
+    PPL = exp(−Σ log p(x) / Σ targets)         UPP: the same with p(unknown word) divided by |U|, the unknown types
 
-Every document is estimated for itself, so their order, how many are read at once and by how many processes changes
-nothing. Intervals are bootstrapped over documents: they say how much the number would differ on other documents of the
-kind, not how well p(x) of these is known (that is what the effective sample size and k̂ are about).
+Documents are estimated independently, so their order and the number of processes do not change the result. Intervals
+are bootstrapped over documents: they show the variation between documents. The error of the estimate of p(x) itself
+shows in the effective sample size and k̂.
 """
 
 from __future__ import annotations
@@ -40,77 +40,87 @@ from kglm.text.document import Document
 from kglm.train.chunks import ChunkBuilder, Piece
 from kglm.train.encoding import DocumentEncoder
 
-How = Literal["importance", "particle", "beam", "exact", "annotated"]
+Method = Literal["importance", "particle", "beam", "exact", "annotated"]
 RESAMPLES = 1000
+"""Bootstrap samples of an interval."""
 LENGTH = 500
-"""Words that are scored in one go where nothing has to be estimated."""
+"""Words scored in one step by method annotated."""
 
 
 @dataclass(frozen=True)
 class Scored:
-    """A document and what is known of its probability."""
+    """The estimate of a document's probability."""
 
     estimate: Estimate
     mention_T: np.ndarray[Any, np.dtype[np.bool_]] | None
-    """Whether each target is a word of a mention, as the document is annotated; None if it is not."""
+    """True where the target is inside an annotated mention; None without an annotation."""
     unexplained: int = 0
-    """Mentions of an annotation that no fact explains: what is scored as annotated pays nothing for their entities."""
+    """Annotated mentions that no fact explains; the annotated likelihood leaves out the probability of their entity."""
 
 
 class Perplexity:
-    """Scores documents with one model, by one method."""
+    """Scores documents with one model and one method."""
 
     def __init__(
         self,
         run: Run,
-        how: How,
+        method: Method,
         config: MarginalConfig,
         proposal: Run | None = None,
         adaptation: Adaptation = NO_ADAPTATION,
     ) -> None:
         self.run = run
-        self.how = how
+        self.method = method
         self.adaptation = adaptation
-        self.config = config if how == "annotated" else replace(config, method=how)
+        self.config = config if method == "annotated" else replace(config, method=method)
         self._kind = kind = run.settings.kind
         if kind.likelihood == "none":
-            raise ConfigError("a proposal gives no words a probability", place=run.home, remedy="evaluate a kglm run")
+            raise ConfigError(
+                "is a proposal, which gives words no probability", place=run.home, remedy="evaluate a kglm run"
+            )
         if self.adaptation.rate and not kind.adapts:
             raise ConfigError(
-                "only a plain language model learns as it reads", place=run.home, remedy="leave out --dynamic"
+                "dynamic evaluation works with awd-lstm only", place=run.home, remedy="leave out --dynamic"
             )
-        if self.adaptation.cache and (not kind.caches or how == "annotated"):
-            raise ConfigError("no cache is there for this", place=run.home, remedy="leave out --cache")
-        if how not in kind.methods:
+        if self.adaptation.cache and (not kind.caches or method == "annotated"):
             raise ConfigError(
-                f"{how} is not there for {kind.title}", place=run.home, remedy=f"use {', '.join(kind.methods)}"
+                f"{kind.title} has no cache with method {method}", place=run.home, remedy="leave out --cache"
             )
-        if how in kind.drawn:
-            self._check(proposal)
+        if method not in kind.methods:
+            raise ConfigError(
+                f"{kind.title} has no method {method}", place=run.home, remedy=f"use {', '.join(kind.methods)}"
+            )
+        if method in kind.drawn:
+            self._check_proposal(proposal)
         self._proposal = proposal.model if proposal is not None else None
         if kind.likelihood == "tracked" and (config.temperature != 1 or not config.peek):
             raise ConfigError(
-                f"{kind.title}'s proposal is drawn from as it is",
+                f"{kind.title} has no settings temperature and peek",
                 place=run.home,
-                remedy="leave temperature and peek out",
+                remedy="leave out --temperature and --no-peek",
             )
-        searches = kind.likelihood == "latent" and how in ("particle", "beam")  # the others ask for no candidates
+        searches = kind.likelihood == "latent" and method in ("particle", "beam")  # only these use candidates
         self._names = NameIndex.for_graph(run.graph) if searches else None
 
-    def _check(self, proposal: Run | None) -> None:
-        wanted = self._kind.proposal
+    def _check_proposal(self, proposal: Run | None) -> None:
+        """Raise an error unless the proposal fits the model."""
+        expected = self._kind.proposal
         if proposal is None:
-            raise ConfigError(f"{self.how} draws from a proposal: none is given", remedy="give --proposal RUN")
-        if proposal.settings.model != wanted:
-            raise ConfigError("is not its proposal", place=proposal.home, remedy=f"train one with: kglm train {wanted}")
-        for what, ours, theirs in (
+            raise ConfigError(f"method {self.method} needs a proposal: none is given", remedy="give --proposal RUN")
+        if proposal.settings.model != expected:
+            raise ConfigError(
+                f"is a run of {proposal.settings.model}, not a proposal for {self._kind.title}",
+                place=proposal.home,
+                remedy=f"train one with: kglm train {expected}",
+            )
+        for what, own, other in (
             ("vocabulary", self.run.vocabulary.words, proposal.vocabulary.words),
             ("graph", self.run.graph.hash, proposal.graph.hash),
-            ("way to type mentions", self.run.settings.data.mention_types, proposal.settings.data.mention_types),
-            ("parent window", self.run.settings.data.parent_window, proposal.settings.data.parent_window),
+            ("setting data.mention_types", self.run.settings.data.mention_types, proposal.settings.data.mention_types),
+            ("setting data.parent_window", self.run.settings.data.parent_window, proposal.settings.data.parent_window),
             ("setting latent.facts", self.run.settings.latent.facts, proposal.settings.latent.facts),
         ):
-            if ours != theirs:
+            if own != other:
                 raise DataError(
                     f"has another {what} than {self.run.home}",
                     place=proposal.home,
@@ -118,35 +128,37 @@ class Perplexity:
                 )
 
     def score(self, document: Document) -> Scored:
-        """What is known of p(x) of one document."""
+        """Estimate p(x) of one document."""
         mentions = None
         if document.annotated:
             mentions = np.zeros(max(len(document.tokens) - 1, 0), np.bool_)
             for mention in document.mentions:
                 mentions[max(mention.start - 1, 0) : mention.end - 1] = True
-        if self.how != "annotated" or self._kind.likelihood == "words":
+        if self.method != "annotated" or self._kind.likelihood == "words":
             started = time.perf_counter()
             estimate = self._ESTIMATES[self._kind.likelihood](self, document)
             return Scored(replace(estimate, seconds=time.perf_counter() - started), mentions)
         if mentions is None:
             raise DataError(
-                "is not annotated", place=f"document {document.title!r}", remedy="use another --method, none needs it"
+                "is not annotated",
+                place=f"document {document.title!r}",
+                remedy="use another --method: only this one needs annotations",
             )
-        estimate, unexplained = self._joint(document)
+        estimate, unexplained = self._annotated(document)
         return Scored(estimate, mentions, unexplained)
 
     def _words(self, document: Document) -> Estimate:
-        """The words of a plain language model, which may adapt to the document: exact."""
+        """Exact p(x) of a plain language model, which may adapt to the document."""
         started, model = time.perf_counter(), cast(AwdLstm, self.run.model)
         words_N = np.array(self.run.vocabulary.encode(document.tokens), np.int64)
-        log_p_T, again_T = adaptive_log_probs(model, words_N, document.tokens, self.adaptation)
+        log_p_T, cache_p_T = adaptive_log_probs(model, words_N, document.tokens, self.adaptation)
         unknown_T = words_N[1:] == model.words.unknown
         penalty = math.log(max(self.run.vocabulary.unknown_types, 1))
-        both = (self.adaptation.cache.mixed(log_p_T, again_T, unknown_T, cost) for cost in (0.0, penalty))
+        both = (self.adaptation.cache.mixed(log_p_T, cache_p_T, unknown_T, cost) for cost in (0.0, penalty))
         return known(document.title, *both, unknown=int(unknown_T.sum()), started=started)
 
     def _latent(self, document: Document) -> Estimate:
-        """Σ over mentions and facts, by the method."""
+        """Estimate of p(x), the sum over mentions and facts."""
         model, cache = cast(Kglm, self.run.model), self.adaptation.cache
         if self._names is None:
             prepared = PreparedText(self.run, model, document, AllEntities(len(self.run.graph)), cache)
@@ -155,15 +167,15 @@ class Perplexity:
         return log_marginal(prepared, self.config, proposal=cast(Proposal | None, self._proposal))
 
     def _tracked(self, document: Document) -> Estimate:
-        """Σ over tracked entities, by samples of the proposal."""
+        """Estimate of p(x), the sum over tracked entities, by samples of the proposal."""
         model, proposal = cast(EntityNlm, self.run.model), cast(EntityNlmProposal, self._proposal)
         unknown_types = self.run.vocabulary.unknown_types
         return log_marginal_tracked(read(self.run, document), model, proposal, self.config, unknown_types)
 
     _ESTIMATES: ClassVar = {"words": _words, "latent": _latent, "tracked": _tracked}
 
-    def _joint(self, document: Document) -> tuple[Estimate, int]:
-        """Nothing is estimated: the annotated joint likelihood."""
+    def _annotated(self, document: Document) -> tuple[Estimate, int]:
+        """The joint likelihood of words and annotation, and the number of mentions that no fact explains."""
         started = time.perf_counter()
         encoded, builder = DocumentEncoder.of(self.run).encode(document), ChunkBuilder.of(self.run)
         model, state, unexplained = self.run.model, None, 0
@@ -178,20 +190,20 @@ class Perplexity:
                 unknown.append(scores.unknown_BT[0].numpy())
         log_p_T, unknown_T = np.concatenate(log_p), np.concatenate(unknown)
         upp_T = log_p_T - unknown_T * math.log(max(self.run.vocabulary.unknown_types, 1))
-        unfamiliar = sum(word not in self.run.vocabulary for word in document.tokens[1:])
-        return known(document.title, log_p_T, upp_T, unknown=unfamiliar, started=started), unexplained
+        unknown_words = sum(word not in self.run.vocabulary for word in document.tokens[1:])
+        return known(document.title, log_p_T, upp_T, unknown=unknown_words, started=started), unexplained
 
 
 @dataclass(frozen=True)
 class Report:
-    """The numbers of a set of documents; `to_json` has the names that programs rely on."""
+    """The results for a set of documents; programs rely on the keys of `to_json`."""
 
     model: str
     method: str
     samples: int
     scored: Sequence[Scored]
     about: dict[str, Any] = field(default_factory=dict)
-    """What the numbers are of."""
+    """Which run, settings and data were evaluated."""
 
     def to_json(self, *, seed: int = 0) -> dict[str, Any]:
         estimates = [each.estimate for each in self.scored]
@@ -221,14 +233,14 @@ class Report:
         }
 
     def _by_kind(self) -> dict[str, float | None]:
-        """Perplexity of words inside mentions and outside, as the documents are annotated."""
+        """Perplexity of words inside and outside annotated mentions."""
         result: dict[str, float | None] = {}
         for measure, name in (("increments_T", "ppl"), ("upp_increments_T", "upp")):
             for kind, inside in (("mention", True), ("other", False)):
                 annotated = [s for s in self.scored if s.mention_T is not None]
                 values = [getattr(s.estimate, measure)[s.mention_T == inside] for s in annotated]
-                every = np.concatenate([np.zeros(0), *values])
-                result[f"{name}_{kind}"] = float(np.exp(-every.mean())) if len(every) else None
+                log_p_T = np.concatenate([np.zeros(0), *values])
+                result[f"{name}_{kind}"] = float(np.exp(-log_p_T.mean())) if len(log_p_T) else None
         return result
 
 
@@ -238,7 +250,7 @@ def perplexity(log_p: Floats, targets: np.ndarray[Any, Any]) -> float:
 
 
 def interval(log_p: Floats, targets: np.ndarray[Any, Any], *, seed: int, level: float = 0.95) -> list[float] | None:
-    """A bootstrap interval of the perplexity over documents, whatever their order; None for a single one."""
+    """Bootstrap interval of the perplexity over documents, independent of their order; None for one document."""
     if len(log_p) < 2:
         return None
     order = np.lexsort((targets, log_p))
@@ -250,10 +262,10 @@ def interval(log_p: Floats, targets: np.ndarray[Any, Any], *, seed: int, level: 
 
 
 def corpus_protocol(scored: Sequence[Scored]) -> float:
-    """The published protocol, for comparison: one weight for a pass over the whole corpus.
+    """Perplexity by the published protocol, for comparison: one importance weight per sample of the whole corpus.
 
-    Sample s of every document is taken together, weights multiplied over documents and then averaged over samples. It
-    estimates the same p(x) with far more variance, so it comes out higher.
+    The weight of sample s is the product of its weights over documents; p(x) is the mean over samples. The variance is
+    far greater than with one estimate per document, so the perplexity comes out higher.
     """
     log_w_S = np.sum([each.estimate.weights for each in scored], axis=0)
     targets = sum(each.estimate.targets for each in scored)
@@ -262,10 +274,10 @@ def corpus_protocol(scored: Sequence[Scored]) -> float:
 
 @dataclass(frozen=True)
 class Task:
-    """What to score with: enough for another process to set itself up."""
+    """Paths and settings from which a process makes its `Perplexity`."""
 
     run: Path
-    how: How
+    method: Method
     config: MarginalConfig
     proposal: Path | None = None
     kg: Path | None = None
@@ -273,21 +285,21 @@ class Task:
 
 
 @lru_cache(maxsize=1)
-def judge(task: Task) -> Perplexity:
-    """The model and all it needs; a process keeps the one it works with."""
+def load_scorer(task: Task) -> Perplexity:
+    """Load the model and its proposal; each process caches the latest."""
     run = Run.open(task.run, kg=task.kg)
     proposal = Run.open(task.proposal, kg=task.kg) if task.proposal is not None else None
-    return Perplexity(run, task.how, task.config, proposal, task.adaptation)
+    return Perplexity(run, task.method, task.config, proposal, task.adaptation)
 
 
 def _score(item: tuple[Task, Document]) -> Scored:
     torch.set_num_threads(1)
-    return judge(item[0]).score(item[1])
+    return load_scorer(item[0]).score(item[1])
 
 
 def evaluate(task: Task, documents: Sequence[Document], *, workers: int = 1) -> Report:
-    """Score documents, on several cores if asked."""
-    run = judge(task).run
+    """Score documents, in several processes if `workers` is above 1."""
+    run = load_scorer(task).run
     model: str = run.settings.model
     scored = []
     about = {
@@ -309,12 +321,12 @@ def evaluate(task: Task, documents: Sequence[Document], *, workers: int = 1) -> 
             scored.append(each)
             advance(len(document.tokens))
     plain, model = model == "awd-lstm", model + task.adaptation.name
-    if plain:  # nothing is latent: there is nothing to estimate
+    if plain:  # no latent variables: p(x) is exact with any method
         return Report(model, "exact", 1, scored, about)
-    samples = task.config.samples if task.how in ("particle", "importance", "beam") else 1
-    return Report(model, task.how, samples, scored, about)
+    samples = task.config.samples if task.method in ("particle", "importance", "beam") else 1
+    return Report(model, task.method, samples, scored, about)
 
 
 def data_digest(documents: Iterable[Document]) -> str:
-    """Tells corpora apart, by their words; the order of documents does not matter."""
+    """Hash of the documents' words, independent of the order of documents."""
     return digest_of(sorted(digest_of(document.tokens) for document in documents))

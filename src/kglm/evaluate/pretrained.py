@@ -1,8 +1,8 @@
-"""A pretrained language model in the tables: the same prompts and documents as the runs, by its own subwords.
+"""Evaluate a pretrained language model, with its own subwords, on the prompts and documents of the tables.
 
-Completion can be compared: words are ranked, and the same words are right. Perplexity can not, and says so in its
-`note`: the model has no unknown word and so no unknown-penalised perplexity, sentence marks are not scored, and the
-model may have read the documents when it was trained.
+Completion accuracy is comparable with that of runs: all models rank words, and the same words are right. Perplexity is
+not comparable, and its `note` says so: the model has no unknown word, hence no unknown-penalised perplexity; sentence
+marks are not scored; and the documents may be part of its training text.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from kglm.evaluate.completion import TOP, Row, Said, ask
+from kglm.evaluate.completion import TOP, Prediction, Row, score_prompts
 from kglm.evaluate.perplexity import Report, Scored, data_digest
 from kglm.evaluate.prompts import Prompt
 from kglm.kg.graph import KnowledgeGraph
@@ -26,11 +26,11 @@ from kglm.progress import progress
 from kglm.text.document import END, START, Document
 
 EMBEDDED = "smollm2"
-"""What the pretrained model that comes inside a package is called."""
+"""Name of the pretrained model that can be installed as a Python package."""
 
 
 def open_pretrained(name: str) -> Pretrained | None:
-    """The pretrained model of this name, if it is one: `smollm2` is the embedded one. None for a run."""
+    """Open a pretrained model by path, or the installed one by the name `smollm2`; None if the name is of a run."""
     path = Path(name)
     if name == EMBEDDED and not path.exists():
         return Pretrained.open()
@@ -40,19 +40,19 @@ def open_pretrained(name: str) -> Pretrained | None:
 
 
 def complete_pretrained(model: Pretrained, graph: KnowledgeGraph, prompts: Sequence[Prompt]) -> list[Row]:
-    """All prompts, as plain text; the graph only says which words are right."""
+    """Complete all prompts as plain text; the graph is used only to decide which words are right."""
 
-    def speak(prompt: Prompt, mode: Mode) -> Said:
+    def predict(prompt: Prompt, mode: Mode) -> Prediction:
         del mode
         words = model.next_words(prompt.words, TOP)
-        return Said(words, [None] * len(words))
+        return Prediction(words, [None] * len(words))
 
-    return ask(model.name, speak, graph, prompts)
+    return score_prompts(model.name, predict, graph, prompts)
 
 
 @dataclass(frozen=True)
 class OpenReport(Report):
-    """The numbers of a model without a vocabulary: nothing is unknown, so nothing is penalised."""
+    """Results of a model with an open vocabulary: it has no unknown words, so UPP is None."""
 
     def to_json(self, *, seed: int = 0) -> dict[str, Any]:
         result = super().to_json(seed=seed)
@@ -61,7 +61,7 @@ class OpenReport(Report):
 
 
 def evaluate_pretrained(model: Pretrained, documents: Sequence[Document]) -> OpenReport:
-    """Word-level perplexity of documents: −log p(text) by the number of words, sentence marks aside."""
+    """Word-level perplexity of documents, exp(−log p(text) / words), without sentence marks."""
     scored = []
     with progress(f"scoring with {model.name}", sum(len(each.tokens) for each in documents), "tokens") as advance:
         for document in documents:

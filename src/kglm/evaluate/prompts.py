@@ -1,8 +1,8 @@
-"""Sets of fact completion prompts, and what counts as right.
+"""Read fact completion prompts, and decide which words are right answers.
 
-A row is JSON: `prefix` (words), `entity_indices` [start, end) and `entity_id` of the subject, `expected_tail` (a name,
-or a date in quotes), and where there are some `shortlist` or `nel` (ids). `entity_id_clean`, a corrected id, goes
-before.
+A file has one JSON object a line: `prefix` (words), `entity_indices` [start, end) and `entity_id` of the subject,
+`expected_tail` (a name, or a date in quotes), and optionally candidate ids as `shortlist` or `nel`. A corrected id,
+`entity_id_clean`, replaces `entity_id`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from kglm.text.function_words import is_content
 from kglm.text.tokenizer import tokenizer
 
 SCORERS = ("strict", "any-token", "date", "paper-like")
+"""Words that each accepts: strict, the first word of a name of the tail; any-token, every content word of a name; date,
+every part of the date (else as strict); paper-like, strict and date, and for a birthplace also the birth date."""
 TEMPLATES = {
     "nation-capital": r"The capital of (?:the )?X is",
     "birthloc": r"X was born in",
@@ -33,7 +35,7 @@ TEMPLATES = {
     "city-state": r"X is a city in the state of",
     "book-author": r"X is a book that was written by",
 }
-ASKED = {
+TEMPLATE_RELATIONS = {
     "nation-capital": "P36",
     "birthloc": "P19",
     "birthdate": "P569",
@@ -41,14 +43,14 @@ ASKED = {
     "city-state": "P131",
     "book-author": "P50",
 }
-"""The relations that the usual prompts ask for; by another prompt, any relation may be meant."""
-BIRTH = "P569"
+"""Relation that each template asks for; another prompt may ask for any relation."""
+BIRTH_DATE = "P569"
 _DATE = re.compile(r'"?(-?)(\d{1,6})-(\d{2})-(\d{2})"?')
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """Words, the place of the subject X in them, who it is, and what should come next."""
+    """A prompt: its words, the span [start, end) and id of its subject, and the expected tail."""
 
     words: tuple[str, ...]
     start: int
@@ -60,7 +62,7 @@ class Prompt:
 
     @property
     def date(self) -> Date | None:
-        """The tail, if it is a date; the year 0354 is 354."""
+        """The expected tail as a date, or None; the year may have leading zeros."""
         match = _DATE.fullmatch(self.tail.strip())
         if match is None:
             return None
@@ -69,7 +71,7 @@ class Prompt:
 
 
 def read_prompts(path: str | Path) -> list[Prompt]:
-    """The prompts of a file, cut into words as the corpus is."""
+    """Read the prompts of a file and tokenize them like the corpus."""
     found = []
     for number, line in read_lines(path):
         place = f"{path}, line {number}"
@@ -78,9 +80,9 @@ def read_prompts(path: str | Path) -> list[Prompt]:
             found.append(_prompt(row))
         except (json.JSONDecodeError, KeyError, TypeError, ValueError, LiteralError) as error:
             raise DataError(
-                f"is no prompt: {error or type(error).__name__}",
+                f"is not a valid prompt: {error or type(error).__name__}",
                 place=place,
-                remedy='it needs "prefix", "entity_indices", "entity_id" and "expected_tail"',
+                remedy='give "prefix", "entity_indices", "entity_id" and "expected_tail"',
             ) from error
     if not found:
         raise DataError("has no prompts", place=path, remedy="give a file with one JSON object a line")
@@ -90,50 +92,49 @@ def read_prompts(path: str | Path) -> list[Prompt]:
 def _prompt(row: dict[str, Any]) -> Prompt:
     prefix = row["prefix"]
     if not isinstance(prefix, list) or not all(isinstance(word, str) for word in prefix):
-        raise ValueError("prefix is no list of words")
+        raise ValueError("prefix is not a list of words")
     start, end = (int(place) for place in row["entity_indices"])
     first = int(prefix[:1] == [START])
     if not first <= start < end <= len(prefix):
-        raise ValueError(f"entity_indices {[start, end]} of {len(prefix)} words")
-    parts = [_cut(prefix[first:start]), _cut(prefix[start:end]), _cut(prefix[end:])]
-    words = tuple(word for part in parts for word in part)
-    at = len(parts[0])
+        raise ValueError(f"entity_indices {[start, end]} do not fit {len(prefix)} words")
+    before, subject, after = (_tokenize(words) for words in (prefix[first:start], prefix[start:end], prefix[end:]))
     prompt = Prompt(
-        words,
-        at,
-        at + len(parts[1]),
+        (*before, *subject, *after),
+        len(before),
+        len(before) + len(subject),
         str(row.get("entity_id_clean") or row["entity_id"]),
         str(row["expected_tail"]).strip(),
-        str(row.get("relation") or _relation(parts)),
+        str(row.get("relation") or _relation(before, after)),
         tuple(dict.fromkeys(str(id) for id in row.get("shortlist") or row.get("nel") or ())),
     )
-    _ = prompt.date  # a date that cannot be is told now
+    _ = prompt.date  # raises an error now if the date is impossible
     return prompt
 
 
-def _cut(words: Sequence[str]) -> list[str]:
+def _tokenize(words: Sequence[str]) -> list[str]:
     return tokenizer().words(" ".join(words))
 
 
-def _relation(parts: Sequence[Sequence[str]]) -> str:
-    text = " ".join([*parts[0], "X", *parts[2]])
+def _relation(before: Sequence[str], after: Sequence[str]) -> str:
+    """Name of the template that the prompt follows, or the prompt itself with X for its subject."""
+    text = " ".join([*before, "X", *after])
     return next((name for name, template in TEMPLATES.items() if re.fullmatch(template, text)), text)
 
 
 @dataclass(frozen=True)
-class Answer:
-    """The words that are right, by scorer, and the facts that would be said."""
+class ExpectedAnswer:
+    """The right next words by scorer, and the facts (relation, tail) that they express."""
 
     words: dict[str, frozenset[str]]
     facts: frozenset[tuple[int, int]]
-    """(relation, tail)."""
 
-    def right(self, scorer: str, said: Iterable[str]) -> bool:
-        return not self.words[scorer].isdisjoint(said)
+    def accepts(self, scorer: str, words: Iterable[str]) -> bool:
+        """True if any of the words is right."""
+        return not self.words[scorer].isdisjoint(words)
 
 
-def answer(graph: KnowledgeGraph, prompt: Prompt) -> Answer:
-    """What is right after a prompt: the tail, or a tail of the subject that has its name, by any of its aliases."""
+def expected_answer(graph: KnowledgeGraph, prompt: Prompt) -> ExpectedAnswer:
+    """Right answers to a prompt: the expected tail under any alias of the subject's tails that bear its name."""
     node = graph.find(prompt.id)
     facts = [] if node is None else _facts(graph, node)
     tails = sorted({tail for _, tail in facts})
@@ -144,38 +145,38 @@ def answer(graph: KnowledgeGraph, prompt: Prompt) -> Answer:
         wanted = prompt.tail.casefold()
         right = {tail for tail in tails if wanted in (name.casefold() for name in graph.names(tail))}
         names = [prompt.tail, *(name for tail in sorted(right) for name in graph.names(tail))]
-    asked = ASKED.get(prompt.relation)
-    meant = frozenset((r, tail) for r, tail in facts if tail in right and asked in (None, graph.relation_id(r)))
-    cut = [words for name in names if (words := tokenizer().words(name))]
-    strict = {words[0] for words in cut}
-    spoken = {word for words in cut for word in words if is_content(word)}
+    relation = TEMPLATE_RELATIONS.get(prompt.relation)
+    expected = frozenset((r, tail) for r, tail in facts if tail in right and relation in (None, graph.relation_id(r)))
+    tokenized = [words for name in names if (words := tokenizer().words(name))]
+    strict = {words[0] for words in tokenized}
+    content = {word for words in tokenized for word in words if is_content(word)}
     dated = date_words(date) if date is not None else set[str]()
     birth = set[str]()
     if prompt.relation == "birthloc":
         birth = {word for tail in tails if is_date(graph.id(tail)) and _is_birth(graph, node, tail)
                  for word in date_words(Date.parse_id(graph.id(tail)))}  # fmt: skip
-    sets = {"strict": strict, "any-token": spoken, "date": dated or strict, "paper-like": strict | dated | birth}
-    return Answer({name: frozenset(words) for name, words in sets.items()}, meant)
+    sets = {"strict": strict, "any-token": content, "date": dated or strict, "paper-like": strict | dated | birth}
+    return ExpectedAnswer({name: frozenset(words) for name, words in sets.items()}, expected)
 
 
 def _facts(graph: KnowledgeGraph, node: int) -> list[tuple[int, int]]:
-    """(relation, tail) of an entity: what is said of it, not of others by it, and not itself."""
+    """(relation, tail) of the facts with this entity as head; no reversed facts, no facts about itself."""
     relation, tail = graph.edges(node)
     forward = is_fact(relation) & (tail != node)
     return list(zip(relation[forward].tolist(), tail[forward].tolist(), strict=True))
 
 
 def _is_birth(graph: KnowledgeGraph, node: int | None, tail: int) -> bool:
-    relation = graph.find_relation(BIRTH)
+    relation = graph.find_relation(BIRTH_DATE)
     return node is not None and relation is not None and tail in graph.tails(node, relation)
 
 
 def date_words(date: Date) -> set[str]:
-    """The words that say a part of a date: month by name or short, day with or without zero, year, and all in one."""
+    """Words for a part of a date: the month's name or abbreviation, the day, the year; and the ISO date."""
     found = {str(abs(date.year)), f"{abs(date.year):04d}"}
     if date.precision >= MONTH:
         spelled = render_date(Date(MONTH, date.year, date.month))
-        name = next(word for way in spelled for word in way.split() if word.isalpha())
+        name = next(word for text in spelled for word in text.split() if word.isalpha())
         found |= {name, name[:3], f"{name[:3]}."} | ({"Sept", "Sept."} if date.month == 9 else set())
     if date.precision == DAY:
         found |= {str(date.day), f"{date.day:02d}", f"{abs(date.year):04d}-{date.month:02d}-{date.day:02d}"}

@@ -1,7 +1,7 @@
-"""The numbers of the paper (Logan et al., 2019), to stand beside ours. They are of other data: never the same row.
+"""The numbers published by Logan et al. (2019), shown beside ours in separate rows because data and sizes differ.
 
-Linked WikiText-2 in full (its training articles are not here), models at the paper's size, perplexity by importance
-sampling; completion by another set of prompts.
+They are for the whole Linked WikiText-2, models of the paper's size, perplexity by importance sampling, and another
+set of completion prompts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ COMPLETION: dict[str, dict[str, tuple[float, float]]] = {
         zip(_RELATIONS, ((0, 4), (85, 92), (61, 67), (1, 19), (4, 59), (25, 28), (29.3, 44.8)), strict=True)
     ),
 }
-"""By model and relation, % right at 1 and among 5."""
+"""By model and relation: accuracy in percent at 1 and at 5."""
 
 CORPUS: dict[str, dict[str, int | None]] = {
     "Train": {
@@ -46,5 +46,5 @@ CORPUS: dict[str, dict[str, int | None]] = {
 
 
 def perplexity_rows() -> list[dict[str, Any]]:
-    """In the form of ours."""
+    """Rows of the published perplexities, in the format of `rows.perplexity_table`."""
     return [{"model": model, "ppl": ppl, "upp": upp, "published": True} for model, ppl, upp in PERPLEXITY]

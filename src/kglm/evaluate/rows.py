@@ -1,4 +1,4 @@
-"""The perplexity table: results of `kglm evaluate --to` side by side, if they are of the same text and words."""
+"""The perplexity table: compare results of `kglm evaluate --to` on the same documents with the same vocabulary."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ REMEDY = "write one with: kglm evaluate … --to RESULT.json"
 
 
 def read_result(path: Path) -> dict[str, Any]:
-    """A result that `kglm evaluate` has kept."""
+    """Read a result file of `kglm evaluate --to`."""
     try:
         with reading(path):
             found = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise DataError(f"is no JSON object ({error})", place=path, remedy=REMEDY) from error
+        raise DataError(f"is not a JSON object ({error})", place=path, remedy=REMEDY) from error
     numbers = all(isinstance(found.get(key), int | float) for key in ("ppl", "documents", "tokens"))
     if not numbers or not isinstance(found.get("model"), str):
-        raise DataError("is no result of evaluate", place=path, remedy=REMEDY)
+        raise DataError("is not a result of kglm evaluate", place=path, remedy=REMEDY)
     return found
 
 
 def score_runs(
     runs: Sequence[str], data: Sequence[Path], proposals: Sequence[Path], method: str, samples: int, *, workers: int = 1
 ) -> list[tuple[Path, dict[str, Any]]]:
-    """Results of runs, each with the proposal that is made for it, if it needs one."""
+    """Evaluate runs on the data; a run that needs a proposal gets the first that fits it."""
     documents, opened = read_for_training(data), {path: Run.open(path, weights=False).settings for path in proposals}
     found = []
     for name in runs:
@@ -44,25 +44,29 @@ def score_runs(
             found.append((Path(name), evaluate_pretrained(pretrained, documents).to_json()))
             continue
         settings = Run.open(Path(name), weights=False).settings
-        wanted = (settings.kind.proposal, settings.latent.facts)
-        fits = (path for path, its in opened.items() if (its.model, its.latent.facts) == wanted)
-        proposal = next(fits, None) if method in settings.kind.drawn else None
+        needed = (settings.kind.proposal, settings.latent.facts)
+        fitting = (path for path, its in opened.items() if (its.model, its.latent.facts) == needed)
+        proposal = next(fitting, None) if method in settings.kind.drawn else None
         task = Task(Path(name), method, MarginalConfig(samples=samples), proposal)  # type: ignore[arg-type]
         found.append((Path(name), evaluate(task, documents, workers=workers).to_json()))
     return found
 
 
 def perplexity_table(results: Sequence[tuple[Path, dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Rows of results, with each UPP against that of the plain language model among them.
+    """Rows of the table, with the ratio of each UPP to that of the plain language model.
 
-    They must be of the same documents. Unknown-penalised perplexities of other vocabularies are no comparison.
+    An error if the documents differ, or the vocabularies: unknown-penalised perplexities depend on the vocabulary.
     """
     first_path, first = next((pair for pair in results if pair[1].get("vocabulary")), results[0])
     for path, result in results:
         if result.get("data") != first.get("data"):
-            raise DataError(f"is of other documents than {first_path}", place=path, remedy="evaluate both on the same")
+            raise DataError(
+                f"has other documents than {first_path}", place=path, remedy="evaluate both on the same documents"
+            )
         if result.get("vocabulary") not in (None, first.get("vocabulary")):
-            raise DataError(f"has other words than {first_path}", place=path, remedy="train both on the same texts")
+            raise DataError(
+                f"has another vocabulary than {first_path}", place=path, remedy="train both on the same texts"
+            )
     labels = Counter(label(result) for _, result in results)
     plain = next((result.get("upp") for _, result in results if result["model"] == "awd-lstm"), None)
     rows = []
@@ -76,7 +80,7 @@ def perplexity_table(results: Sequence[tuple[Path, dict[str, Any]]]) -> list[dic
 
 
 def label(result: dict[str, Any]) -> str:
-    """A model's name, and how its p(x) was found."""
+    """Name of a row: the model, and the method by which p(x) was estimated."""
     model, _, more = result["model"].partition(" + ")
     name = (MODELS[model].title if model in MODELS else model) + (f" + {more}" if more else "")
     name = "NKLM (topic given)" if result.get("facts") == "topic" else name

@@ -1,7 +1,7 @@
-"""Beam search over annotations: a guaranteed lower bound of p(x), and p(x) itself where nothing is left out.
+"""Beam search over annotations: a guaranteed lower bound of p(x), and p(x) itself if the beam has no width limit.
 
-The K histories with the greatest p(x_≤t, z_≤t) are kept at every step; histories from which everything follows alike
-are one, their probabilities added. What is summed in the end are different annotations, so it is at most p(x).
+Every step keeps the K histories with the greatest p(x_≤t, z_≤t). Histories with the same future distribution are
+merged and their probabilities added. The result is a sum over distinct annotations, so it is at most p(x).
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from kglm.model.arrays import Floats, Ints
 from kglm.model.histories import FIRST, Histories
 
 EXACT_LIMIT = 200_000
-"""Steps that exact enumeration weighs at one position; above, it refuses."""
+"""Most steps that exact enumeration may score at one position; above, it raises an error."""
 
 
 def beam_search(
     prepared: PreparedText, width: int | None, *, penalty: float = 0.0, candidates: Candidates | None = None
 ) -> Floats:
-    """log Σ p(x_≤t, z_≤t) over the histories kept, after each target; without a width, over all."""
+    """log Σ p(x_≤t, z_≤t) over the histories in the beam, after each target; over all histories without a width."""
     candidates = prepared.candidates if candidates is None else candidates
     if width is not None and width < 1:
-        raise ConfigError(f"a beam of {width}", remedy="give at least 1")
+        raise ConfigError(f"beam width {width}", remedy="give at least 1")
     histories, log_w_S = prepared.histories(1), np.zeros(1)
     totals_T = np.empty(len(prepared))
     for t in range(len(prepared)):
@@ -32,7 +32,7 @@ def beam_search(
         joint_SZ = log_w_S[:, None] + prepared.joint(t, histories, nodes, penalty)
         lookahead_SZ = prepared.lookahead(t, histories, nodes, penalty)
         kept = np.flatnonzero(np.isfinite(joint_SZ))
-        if width is not None and len(kept) > 4 * width:  # some of these will turn out to be one
+        if width is not None and len(kept) > 4 * width:  # more than the width, because some will be merged
             best = np.argpartition((joint_SZ + lookahead_SZ).flat[kept], -4 * width)[-4 * width :]
             kept = kept[np.sort(best)]
         from_S, column_S = np.divmod(kept, FIRST + len(nodes))
@@ -49,20 +49,20 @@ def beam_search(
 
 
 def exact(prepared: PreparedText, *, penalty: float = 0.0) -> Floats:
-    """log p(x_≤t) after each target, by enumeration; for small worlds only."""
+    """log p(x_≤t) after each target, by enumeration; for small graphs and short texts only."""
     return beam_search(prepared, None, penalty=penalty, candidates=AllEntities(len(prepared.graph)))
 
 
 def _check_size(prepared: PreparedText, t: int, width: int | None, steps: int) -> None:
     if width is None and steps > EXACT_LIMIT:
         raise ConfigError(
-            f"{steps:,} steps to weigh at word {t + 1} of {prepared.text.title!r}: too many for exact enumeration",
+            f"{steps:,} steps to score at word {t + 1} of {prepared.text.title!r}: too many for exact enumeration",
             remedy="use the method particle, beam or importance",
         )
 
 
 def _recombined(histories: Histories, log_w_S: Floats) -> tuple[Ints, Floats]:
-    """One of each kind of history, and the sum of their weights."""
+    """Index of one history of each group with the same future, and the log of the group's total weight."""
     first: dict[bytes, int] = {}
     group_S = np.array([first.setdefault(histories.key(k), len(first)) for k in range(len(histories))])
     total_G = np.full(len(first), -np.inf)

@@ -5,8 +5,6 @@ named in full somewhere in the text, where a word of their name stands alone ("O
 was named last or first. A place with many namesakes keeps the most probable, those first that have a fact with someone
 else in the text. Nothing else is excluded by this: the particle filter covers what is left out, the beam is a bound
 without it.
-
-Legend: T targets, P pairs of place and entity.
 """
 
 from __future__ import annotations

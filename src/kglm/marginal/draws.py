@@ -1,4 +1,4 @@
-"""Draws of steps from the latent variables of a model, by inverse distribution functions: a number for each choice."""
+"""Sample the latent variables of a model by inverting distribution functions: one uniform number for each choice."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kglm.model.local_graph import EdgeGroups
 
 
 def draw_columns(mass_SZ: Floats, uniform_S: Floats) -> Ints:
-    """A column for each row, with probability as its mass; never one that has none."""
+    """Draw one column for each row in proportion to its mass; columns without mass are never drawn."""
     until_SZ = np.cumsum(mass_SZ, 1)
     column_S = (uniform_S[:, None] * until_SZ[:, -1:] >= until_SZ).sum(1)
     highest_S = mass_SZ.shape[1] - 1 - np.argmax(mass_SZ[:, ::-1] > 0, 1)
@@ -19,9 +19,9 @@ def draw_columns(mass_SZ: Floats, uniform_S: Floats) -> Ints:
 
 
 def draw_related(t: int, histories: Histories, latent: TextLatent, uniform_3S: Floats) -> Ints:
-    """An entity for each history, by a parent, a relation and a tail: a number for each."""
+    """Draw a related entity for each history: first its parent, then the relation, then the tail."""
     mentioned = histories.mentioned
-    order = np.argsort(mentioned.node_P)  # slots are in order of appearance, which is not the same twice
+    order = np.argsort(mentioned.node_P)  # by entity: the order of slots differs between runs
     slot_S = order[draw_columns(np.exp(histories.parents(t, latent))[:, order], uniform_3S[0])]
     found = np.empty(len(slot_S), np.int64)
     for k, slot in enumerate(slot_S.tolist()):
@@ -37,6 +37,6 @@ def draw_related(t: int, histories: Histories, latent: TextLatent, uniform_3S: F
 
 
 def systematic(share_S: Floats, uniform: float) -> Ints:
-    """Who is taken when each is taken as often as its share says, up to one more or less."""
+    """Systematic resampling: ancestor of each new particle; each old one gets K · share copies, rounded up or down."""
     places = (np.arange(len(share_S)) + uniform) / len(share_S)
     return np.minimum(np.searchsorted(np.cumsum(share_S), places, side="right"), len(share_S) - 1)

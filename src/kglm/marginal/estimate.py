@@ -1,13 +1,13 @@
-"""log p(x) of a document, without its annotation: one interface for four ways.
+"""log p(x) of a document without its annotation: one interface to four methods.
 
 prepared = PreparedText(run, run.model, document, candidates)
 estimate = log_marginal(prepared, MarginalConfig("particle", samples=100, seed=0))
-estimate.log_p, estimate.upp_log_p          # nats; upp divides what an unknown word gets among all unknown types
+estimate.log_p, estimate.upp_log_p          # nats; upp divides the probability of an unknown word by the unknown types
 
 importance   unbiased estimate of p(x) by samples of a proposal (the paper); log p̂ is below log p(x) on average
 particle     unbiased estimate of p(x) by a particle filter; log p̂ is below log p(x) on average, mostly by less
 beam         a lower bound of p(x), always
-exact        p(x), for small worlds
+exact        p(x) by enumeration, for small graphs and short texts
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ Method = Literal["importance", "particle", "beam", "exact"]
 
 @dataclass(frozen=True)
 class MarginalConfig:
-    """How to estimate p(x)."""
+    """Settings of the estimate of p(x)."""
 
     method: Method = "particle"
     """importance, particle, beam or exact."""
     samples: int = 100
     """Samples, particles, or the width of the beam."""
     seed: int = 0
-    """Decides the draws; each document has draws of its own."""
+    """Random seed; it is combined with a hash of the text, so documents get different random numbers."""
     temperature: float = 1.0
-    """Of the proposal, for importance."""
+    """Temperature of the proposal (importance)."""
     peek: bool = True
-    """Whether the proposal sees the word it labels, for importance."""
+    """True if the proposal sees the word it labels (importance)."""
     block: int = 256
-    """Samples that are drawn together, for importance: bounds the memory."""
+    """Samples drawn together (importance): bounds the memory."""
 
     def __post_init__(self) -> None:
         if self.samples < 1:
@@ -57,14 +57,14 @@ class MarginalConfig:
         if self.block < 1:
             raise ConfigError(f"blocks of {self.block} samples", remedy="give at least 1")
         if not 0 < self.temperature < float("inf"):
-            raise ConfigError(f"a temperature of {self.temperature}", remedy="give a number above 0")
+            raise ConfigError(f"temperature {self.temperature}", remedy="give a number above 0")
         if self.seed < 0:
             raise ConfigError(f"the seed {self.seed}", remedy="give 0 or more")
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What is known of p(x) of one document."""
+    """Estimate of p(x) of one document, in nats."""
 
     title: str
     method: Method
@@ -73,21 +73,21 @@ class Estimate:
     upp_log_p: float
     targets: int
     unknown: int
-    """Targets that are not in the vocabulary."""
+    """Targets outside the vocabulary."""
     weights: Floats
-    """Log weights of the samples or particles; of the beam, one number."""
+    """Log weights of the samples or particles; one number for beam and exact."""
     ess: float
-    """Effective number of samples; for a filter, the least on the way."""
+    """Effective sample size; for the particle filter, the minimum over steps."""
     k_hat: float
-    """Shape of the weights' tail: below 0.7 the estimate can be trusted; not a number where it has no meaning."""
+    """Shape k̂ of the tail of the weights: below 0.7 the estimate is reliable; NaN for methods other than importance."""
     seconds: float
     increments_T: Floats = field(repr=False)
-    """log p̂(x_t | x_<t); they sum to log_p."""
+    """log p̂(x_t | x_<t), which sum to `log_p`."""
     upp_increments_T: Floats = field(repr=False)
 
 
 def log_marginal(prepared: PreparedText, config: MarginalConfig, *, proposal: Proposal | None = None) -> Estimate:
-    """Estimate p(x) of the prepared's text."""
+    """Estimate p(x) of a prepared text."""
     started = time.perf_counter()
     penalty, seed = math.log(prepared.unknown_types), _seed(prepared.text, config)
     result = _METHODS[config.method](prepared, config, proposal, penalty, seed)
@@ -97,19 +97,19 @@ def log_marginal(prepared: PreparedText, config: MarginalConfig, *, proposal: Pr
 def log_marginal_tracked(
     text: Text, model: EntityNlm, proposal: EntityNlmProposal, config: MarginalConfig, unknown_types: int
 ) -> Estimate:
-    """Estimate p(x) of a text under EntityNLM, by importance or particle."""
+    """Estimate p(x) of a text under EntityNLM, by method importance or particle."""
     started = time.perf_counter()
     assert config.method == "importance" or config.method == "particle"
     found = track(text, model, proposal, config.samples, method=config.method, seed=_seed(text, config))
     unknown_T = text.words_N[1:] == model.words.unknown
     penalised_T = found.totals_T - math.log(max(unknown_types, 1)) * np.cumsum(unknown_T)
-    least = float(found.ess_T.min(initial=config.samples))
-    ess = effective_size(found.log_w_S) if config.method == "importance" else least
+    min_ess = float(found.ess_T.min(initial=config.samples))
+    ess = effective_size(found.log_w_S) if config.method == "importance" else min_ess
     return _estimate(text, config, (found.totals_T, penalised_T, found.log_w_S, ess), int(unknown_T.sum()), started)
 
 
 def _seed(text: Text, config: MarginalConfig) -> int:
-    """Each text has draws of its own."""
+    """Seed that depends on the text, so that documents get different random numbers."""
     return zlib.crc32(" ".join(text.surface).encode("utf-8", "surrogatepass")) ^ config.seed
 
 
@@ -133,7 +133,7 @@ def _estimate(text: Text, config: MarginalConfig, result: Result, unknown: int, 
 
 
 def known(title: str, log_p_T: Floats, upp_T: Floats, *, unknown: int, started: float) -> Estimate:
-    """The probability of a text of which nothing has to be estimated, given at each target."""
+    """Wrap exact log-probabilities of the targets as an `Estimate`."""
     total = float(log_p_T.sum())
     seconds = time.perf_counter() - started
     return Estimate(
@@ -154,14 +154,14 @@ def known(title: str, log_p_T: Floats, upp_T: Floats, *, unknown: int, started: 
 
 
 Result = tuple[Floats, Floats, Floats, float]
-"""log p̂(x_≤t) and the same for unknown-penalised words, the log weights, the effective number of samples."""
+"""log p̂(x_≤t), the same with unknown words penalised, the log weights, and the effective sample size."""
 
 
 def _importance(
     prepared: PreparedText, config: MarginalConfig, proposal: Proposal | None, penalty: float, seed: int
 ) -> Result:
     if proposal is None:
-        raise ConfigError("importance sampling draws from a proposal: none is given", remedy="give --proposal RUN")
+        raise ConfigError("importance sampling needs a proposal: none is given", remedy="give --proposal RUN")
     latent = proposal_latent(prepared, proposal, temperature=config.temperature, peek=config.peek)
     totals_T = upp_T = np.full(len(prepared), -np.inf)
     weights = []
@@ -183,8 +183,8 @@ def _particle(
     filtering = ParticleConfig(config.samples)
     plain = particle_filter(prepared, filtering, seed)
     penalised = particle_filter(prepared, filtering, seed, penalty=penalty) if _pays(prepared, penalty) else plain
-    least = float(plain.ess_T.min()) if len(prepared) else float(config.samples)
-    return plain.totals_T, penalised.totals_T, plain.log_w_S, least
+    min_ess = float(plain.ess_T.min()) if len(prepared) else float(config.samples)
+    return plain.totals_T, penalised.totals_T, plain.log_w_S, min_ess
 
 
 def _beam(
@@ -205,7 +205,7 @@ def _exact(
 
 
 def _pays(prepared: PreparedText, penalty: float) -> bool:
-    """Whether unknown words make a difference."""
+    """True if the penalty changes the result: it is not zero, and the text has unknown words."""
     return penalty > 0 and bool(prepared.words.unknown_T.any())
 
 
@@ -213,16 +213,15 @@ _METHODS = {"importance": _importance, "particle": _particle, "beam": _beam, "ex
 
 
 def effective_size(log_w_S: Floats) -> float:
-    """(Σ w)² / Σ w²."""
+    """Effective sample size (Σ w)² / Σ w²."""
     return float(np.exp(2 * np.logaddexp.reduce(log_w_S) - np.logaddexp.reduce(2 * log_w_S)))
 
 
 def pareto_k(log_w_S: Floats) -> float:
     """k̂: the shape of a generalised Pareto distribution fitted to the largest weights (Vehtari et al., 2024).
 
-    The fit is that of Zhang and Stephens (2009): a posterior mean over a grid of the one parameter that is left when
-    the other is at its best. Not a number with fewer than 25 samples, or if all weights are alike; infinite if a few
-    weights stand above others that are alike.
+    The fit follows Zhang and Stephens (2009): the posterior mean of one parameter over a grid, with the other profiled
+    out. NaN with fewer than 25 samples or equal weights; infinite if too few weights exceed the rest to fit a tail.
     """
     count = len(log_w_S)
     if count < 25 or log_w_S.max() - log_w_S.min() < 1e-12:
@@ -231,7 +230,7 @@ def pareto_k(log_w_S: Floats) -> float:
     quarter = int(tail / 4 + 0.5) - 1
     ordered = np.sort(np.exp(log_w_S - log_w_S.max()))
     x = ordered[-tail:] - ordered[-tail - 1]
-    if not x[quarter] > 0:  # so few weights stand out that no tail can be fitted: they decide everything
+    if not x[quarter] > 0:  # too few weights exceed the rest: they dominate the sum
         return math.inf
     grid = 30 + int(math.sqrt(tail))
     place = np.arange(1, grid + 1) - 0.5
@@ -241,4 +240,4 @@ def pareto_k(log_w_S: Floats) -> float:
     weight = 1 / np.exp(likelihood - likelihood[:, None]).sum(1)
     best = float((theta * weight).sum())
     k = float(np.log1p(-best * x).mean())
-    return (tail * k + 10 * 0.5) / (tail + 10)  # a weak prior at one half, for short tails
+    return (tail * k + 10 * 0.5) / (tail + 10)  # weak prior at 0.5, which matters for short tails

@@ -1,12 +1,9 @@
-"""Importance sampling, the paper's estimator: annotations are drawn from the proposal q(z | x) and weighed by p / q.
+"""Importance sampling, the paper's estimator: draw annotations from the proposal q(z | x) and weight them by p / q.
 
     log p̂(x) = logsumexp_s(log p(x, z_s) − log q(z_s | x)) − log S
 
-p and q are densities over the same variables: where mentions begin, of whom they are and where they end; both sum over
-the facts that reach an entity. A sample has a stream of random numbers of its own, so how many are drawn together does
-not change them.
-
-Legend: T targets, S samples, C slots.
+p and q are densities over the same variables: the start, the entity and the end of each mention; both sum over the
+facts that lead to an entity. Each sample has its own random stream, so samples do not depend on the block size.
 """
 
 from __future__ import annotations
@@ -28,27 +25,27 @@ from kglm.model.text import hidden_states
 from kglm.model.types import Type
 
 LIKELY = 0.15
-"""Mentions that are expected to begin at a place among the samples, for the sum over all entities there to be made in
-advance, with others: alone it takes five times as long."""
+"""Expected mention starts at a position over all samples, above which the sum over all entities there is computed in
+advance, together with other positions: five times as fast as alone."""
 FOR_TYPE, FOR_NEW, FOR_PARENT = range(3)
-"""What the five random numbers of a step are for; after the parent's come the relation's and the tail's."""
+"""Uses of the five random numbers of a step; those for the relation and the tail follow the parent's."""
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """Annotations of a text and what they weigh; `z_TS` has what each step is: -2 none, -1 continue, or who starts."""
+    """Sampled annotations with their log-probabilities; `z_TS` is -2 none, -1 continue, or the entity that starts."""
 
     z_TS: Ints
     log_p_TS: Floats
     log_q_TS: Floats
     lost_TS: Floats
-    """How much less log p is with unknown words penalised."""
+    """Decrease of log p if unknown words are penalised."""
 
 
 def proposal_latent(
     prepared: PreparedText, proposal: Proposal, *, temperature: float = 1.0, peek: bool = True
 ) -> TextLatent:
-    """The proposal's view of the text; it may or may not see the word it labels."""
+    """Score tables of the proposal for the text; with `peek`, it sees the word it labels."""
     for what, of in (
         ("vocabulary", lambda model: len(model.words)),
         ("graph", lambda model: (len(model.entities.row_N), len(model.entities.relation_RD))),
@@ -63,7 +60,7 @@ def proposal_latent(
 def draw(
     prepared: PreparedText, proposal: TextLatent, samples: int, *, block: int, seed: int, penalty: float = 0.0
 ) -> Iterator[Drawn]:
-    """All samples, a block at a time: that bounds the memory. `penalty` is that of unknown words."""
+    """Draw all samples in blocks, which bounds the memory. `penalty` is the extra cost of unknown words."""
     for start in range(0, samples, block):
         numbers = range(start, min(start + block, samples))
         streams = [np.random.default_rng([seed, number]).random((5, len(prepared))) for number in numbers]

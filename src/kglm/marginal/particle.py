@@ -1,14 +1,12 @@
 """A particle filter over annotations: unbiased like importance sampling, without a second model.
 
-A particle is a mention history. At every step all that is worth weighing (none, continue, the candidates of this place)
-is weighed exactly by p(z_t) p(x_t | z_t), and one step is drawn. One more choice stands for the start of anyone else:
-then the entity is drawn from the model itself, as it would begin a mention here. So every annotation can be drawn, and
-with w ← w · p(z_t, x_t) / q(z_t) the mean of the weights is an unbiased estimate of p(x).
+A particle is a mention history. At every step its possible next steps (none, continue, start of a candidate) are scored
+exactly by p(z_t) p(x_t | z_t), and one is drawn. One further choice stands for the start of any other entity, which is
+then drawn from the model's own distribution of starts. So every annotation can be drawn, and with
+w ← w · p(z_t, x_t) / q(z_t) the mean of the weights is an unbiased estimate of p(x).
 
-Draws and resampling see the rest of a mention, too (`PreparedText.lookahead`): a name is paid for at its first word and
-repaid by the others. That changes q and the odds of resampling, and the weights correct for it.
-
-Legend: T targets, K particles, J steps, N candidates.
+Drawing and resampling use look-ahead scores, the gain from the remaining words of a name: the first word of a mention
+costs probability that the later words earn back. The weights correct for the look-ahead in q and in resampling.
 """
 
 from __future__ import annotations
@@ -28,42 +26,42 @@ from kglm.model.types import Type
 
 @dataclass(frozen=True)
 class ParticleConfig:
-    """How to filter."""
+    """Settings of the particle filter."""
 
     particles: int = 100
-    """Histories that are kept side by side."""
+    """Number of particles."""
     other: float = 0.01
-    """What a word is guessed to be worth, against a plain one, if someone who is no candidate begins here: few of the
-    words that a name does not have; all of the unknown ones, which names are full of."""
+    """Guess of p(word | start of an entity that is no candidate) / p(plain word), for words of the vocabulary; for
+    unknown words, which are frequent in names, the ratio is 1."""
     resample: float = 0.5
-    """Resample when the effective number of particles falls below this share."""
+    """Resample when the effective sample size falls below this share of the particles."""
 
     def __post_init__(self) -> None:
         if self.particles < 1:
             raise ConfigError(f"{self.particles} particles", remedy="give at least 1")
         if not 0 < self.other < float("inf"):
-            raise ConfigError(f"a worth of {self.other} for others", remedy="give a number above 0")
+            raise ConfigError(f"ratio {self.other} for other entities", remedy="give a number above 0")
 
 
 @dataclass(frozen=True)
 class Filtered:
-    """Where the filter ended."""
+    """Result of the particle filter."""
 
     log_w_S: Floats
-    """Weights of the particles; p̂(x) is their mean."""
+    """Log weights of the particles; p̂(x) is the mean of the weights."""
     totals_T: Floats
     """log p̂(x_≤t) after each target."""
     ess_T: Floats
-    """Effective number of particles after each target, before resampling."""
+    """Effective sample size after each target, before resampling."""
     histories: Histories
-    """What the particles remember after the last target."""
+    """Mention histories after the last target."""
     steps_T: list[tuple[Ints, Ints]]
-    """What each particle drew at each target: a column (none, continue, start) and who started, or -1."""
+    """Step of each particle at each target: its kind (none, continue, start), and the entity that starts or -1."""
     ancestors: dict[int, Ints]
-    """Whom the particles after resampling at a target come from."""
+    """Ancestor of each particle after resampling at step t."""
 
     def paths(self) -> Iterator[list[tuple[int, int]]]:
-        """The steps of each particle, back to the first word."""
+        """Steps of each surviving particle, from the first word to the last."""
         at_S, path_TS = np.arange(len(self.log_w_S)), []
         for t in range(len(self.steps_T) - 1, -1, -1):
             at_S = self.ancestors[t][at_S] if t in self.ancestors else at_S
@@ -129,7 +127,7 @@ def _normalised(score_SZ: Floats) -> Floats:
 
 
 class _Others:
-    """The start of someone who is no candidate: drawn from p(start of e) / p(start)."""
+    """Starts of entities that are no candidates, drawn from p(start of e) / p(start)."""
 
     def __init__(self, prepared: PreparedText, config: ParticleConfig, rng: np.random.Generator) -> None:
         self._prepared = prepared
@@ -137,7 +135,7 @@ class _Others:
         self._rng = rng
 
     def score(self, t: int, type_SC: Floats, prior_SZ: Floats, penalty: float) -> Floats:
-        """A guess of log p(start of someone else, x_t): what of the starts the candidates leave (K × 1)."""
+        """Guess of log p(start of another entity, x_t), from the probability that the candidates leave (S × 1)."""
         log_start_S = _log_start(type_SC)
         left_S = np.maximum(1 - _share(prior_SZ[:, FIRST:], log_start_S[:, None]).sum(1), 1e-6)
         words = self._prepared.words
@@ -146,11 +144,11 @@ class _Others:
         return np.asarray(log_start_S + np.log(left_S) + plain + worth)[:, None]
 
     def density(self, type_SC: Floats, log_p_S: Floats) -> Floats:
-        """p(start of e) / p(start) of starts with these log-probabilities."""
+        """p(start of e) / p(start), given log p(start of e)."""
         return _share(log_p_S, _log_start(type_SC))
 
     def draw(self, t: int, histories: Histories, type_SC: Floats) -> Ints:
-        """An entity for each of these histories."""
+        """Draw an entity to start in each history."""
         found = np.empty(len(histories), np.int64)
         related_S = np.log(self._rng.random(len(found))) < type_SC[:, Type.RELATED] - _log_start(type_SC)
         found[~related_S] = self._prepared.latent.new_entities.draw(t, self._rng.random(int((~related_S).sum())))
@@ -170,7 +168,7 @@ class _Others:
         q_SZ: Floats,
         penalty: float,
     ) -> tuple[Floats, Floats, Floats]:
-        """log p(z_t, x_t), q(z_t) and the hope of what was drawn; it may be a candidate after all."""
+        """log p(z_t, x_t), q(z_t) and look-ahead score of the drawn starts, some of which may be candidates."""
         distinct = sorted(set(found.tolist()))
         at, place = np.arange(len(found)), np.searchsorted(distinct, found)
         prior_S = histories.starts(t, distinct, (self._prepared.latent, type_SC))[0][at, place]
@@ -182,7 +180,7 @@ class _Others:
 
 
 def _share(log_part: Floats, log_whole: Floats) -> Floats:
-    """part / whole; of nothing, nothing."""
+    """part / whole; 0 if the whole is 0."""
     return np.asarray(np.exp(log_part - np.where(np.isfinite(log_whole), log_whole, 0.0)))
 
 

@@ -8,6 +8,7 @@ Names of arrays end in a letter for each axis. One letter has one meaning in `mo
     B  batch rows                          T  positions of a text or row; position t predicts word t + 1
     F  flat positions of a batch (B · T)   S  samples, particles or other mention histories of one text
     M  mention starts of a batch           I  words inside mentions
+    Z  steps of a history: none, continue, start of each candidate
     P  candidate parents: entities mentioned so far
     W  paths: facts (parent, relation) that reach the entity of a mention
     G  distinct (mention start, parent) pairs of the paths

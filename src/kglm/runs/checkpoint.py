@@ -1,7 +1,7 @@
-"""What a run leaves on disk: tensors as safetensors, everything else as JSON, each directory whole or absent.
+"""Checkpoints of a run: tensors as safetensors, other values as JSON, written atomically.
 
-RUN/state/00001200/     what resuming needs, after step 1200; `latest.json` names the newest one that is complete
-RUN/model.safetensors   the best model so far, by validation
+RUN/state/00001200/     checkpoint after step 1200, to resume from; `latest.json` names the newest complete one
+RUN/model.safetensors   the best model so far by validation
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ FORMAT = 2
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Write tensors under their names; the file appears whole or not at all."""
+    """Write tensors by name; the file is replaced atomically."""
     temporary = path.with_name(f".{path.name}.tmp")
     with writing(path):
         _write(temporary, tensors)
         with temporary.open("rb") as written:
             os.fsync(written.fileno())
-        temporary.chmod(0o666 & ~umask())  # safetensors lets nobody else read it
+        temporary.chmod(0o666 & ~umask())  # safetensors makes the file readable by its owner only
         temporary.replace(path)
         sync_directory(path.parent)
 
@@ -38,20 +38,21 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
 def _write(path: Path, tensors: Mapping[str, Tensor]) -> None:
     try:
         save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, path)
-    except SafetensorError as error:  # its way to say that the system refused
+    except SafetensorError as error:  # raised for errors of the file system too
         raise KglmError(
             f"could not be written ({error})",
             place=path,
-            remedy="free some space or check the permissions, then resume",
+            remedy="free disk space or check the permissions, then resume",
         ) from error
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:
+    """Read the tensors of a file by name."""
     with reading(path):
         try:
             return load_file(path)
         except SafetensorError as error:
-            raise DataError(f"is not a whole file of tensors ({error})", place=path) from error
+            raise DataError(f"is not a complete safetensors file ({error})", place=path) from error
 
 
 RENAMED = {
@@ -85,37 +86,37 @@ def renamed(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def load_into(module: nn.Module, tensors: Mapping[str, Tensor], place: Path, *, grows: Collection[str] = ()) -> None:
-    """Set all parameters of a module; one that is missing, unknown or of another shape is named.
+    """Set all parameters of a module; an error names a tensor that is missing, unknown or of another shape.
 
-    Those that grow may have fewer rows than the module: the rows after these stay as they are.
+    Tensors in `grows` may have fewer rows than the module's; the module keeps its own further rows.
     """
     own = module.state_dict()
     tensors = {**{name: tensor for name, tensor in own.items() if name.endswith(OPTIONAL)}, **renamed(tensors)}
     for name, tensor in own.items():
         if name not in tensors:
-            raise DataError(f"has no tensor {name}", place=place, remedy="it is of another model or version")
+            raise DataError(f"has no tensor {name}", place=place, remedy="use the model and version that wrote it")
         rows = len(tensors[name]) if tensors[name].dim() else 0
         if name in grows and tensors[name].shape[1:] == tensor.shape[1:] and rows < len(tensor):
             tensors[name] = torch.cat([tensors[name], tensor[rows:].to(tensors[name])])
         if tensors[name].shape != tensor.shape:
             raise DataError(
-                f"{name} has the shape {tuple(tensors[name].shape)}, the model wants {tuple(tensor.shape)}",
+                f"{name} has shape {tuple(tensors[name].shape)}; the model has shape {tuple(tensor.shape)}",
                 place=place,
                 remedy="use the configuration, vocabulary and graph it was trained with",
             )
     if extra := sorted(set(tensors) - set(own)):
-        raise DataError(f"has a tensor {extra[0]} that the model does not know", place=place)
+        raise DataError(f"has a tensor {extra[0]} that the model does not have", place=place)
     module.load_state_dict(tensors)
 
 
 class StateDirectory:
-    """Checkpoints of a run; the newest complete one is what a resumed run starts from."""
+    """The checkpoints of a run; resuming starts from the newest complete one."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
 
     def save(self, step: int, parts: Mapping[str, Mapping[str, Tensor]], values: Mapping[str, Any]) -> None:
-        """Write checkpoint `step`, make it the latest, drop the others and what a kill has left of them."""
+        """Write checkpoint `step`, mark it as the latest, and delete all others, complete or not."""
         target, number = self.home / f"{step:08d}", 0
         while target.exists():  # a step can be saved twice: at the end of an epoch, or after a kill
             number += 1
@@ -131,7 +132,7 @@ class StateDirectory:
 
     @property
     def latest(self) -> Path:
-        """The directory of the latest checkpoint."""
+        """Directory of the latest checkpoint."""
         return self.home / str(read_json(self.home / "latest.json")["directory"])
 
     def load(self) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]] | None:
@@ -150,7 +151,7 @@ class StateDirectory:
 
 
 def optimiser_tensors(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """The state of an optimiser as named tensors."""
+    """State of an optimiser as named tensors."""
     return {
         f"{number}.{name}": value if isinstance(value, Tensor) else torch.tensor(value)
         for number, state in optimiser.state_dict()["state"].items()
@@ -159,13 +160,15 @@ def optimiser_tensors(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
 
 
 def restore_optimiser(optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tensor], place: Path) -> None:
-    """Put back what `optimiser_tensors` took out; settings such as the learning rate stay those of the optimiser."""
+    """Restore the state saved by `optimiser_tensors`; the optimiser keeps its settings, e.g. the learning rate."""
     whole = optimiser.state_dict()
     whole["state"] = {}
     trained = [parameter for group in optimiser.param_groups for parameter in group["params"]]
     for key, tensor in tensors.items():
         number, name = key.split(".", 1)
         if int(number) >= len(trained) or tensor.shape not in (trained[int(number)].shape, torch.Size()):
-            raise DataError(f"{key} is not of a parameter of this model", place=place, remedy="start the run again")
+            raise DataError(
+                f"{key} does not belong to a parameter of this model", place=place, remedy="start a new run"
+            )
         whole["state"].setdefault(int(number), {})[name] = tensor
     optimiser.load_state_dict(whole)

@@ -1,7 +1,7 @@
-"""Averages of a model's weights over the steps of training, in place of the last ones.
+"""Average a model's weights over training steps, to validate and save the average instead of the latest weights.
 
-`ema`: an exponential average, its early steps corrected for the start. `triggered`: the plain mean since validation
-stopped getting better, as NT-ASGD has it (Merity, Keskar and Socher, 2018): with `optimiser = "sgd"` it is that.
+`ema`: exponential moving average with bias correction. `triggered`: the mean since validation stopped improving; with
+`optimiser = "sgd"` this is NT-ASGD (Merity, Keskar and Socher, 2018).
 """
 
 from __future__ import annotations
@@ -29,15 +29,16 @@ class Averager:
 
     @property
     def runs(self) -> bool:
+        """True once averaging has started."""
         return bool(self._average)
 
     def start(self) -> None:
-        """Begin to average with the next step."""
+        """Start a new average with the next step."""
         self.steps = 0
         self._average = {name: torch.zeros_like(p) for name, p in self._parameters.items()}
 
     def update(self) -> None:
-        """Take in the weights after a step. Each average is Σ w_s θ_s / Σ w_s, kept normalised."""
+        """Add the weights after a step to the average Σ w_s θ_s / Σ w_s."""
         if not self.runs:
             return
         self.steps += 1
@@ -48,7 +49,7 @@ class Averager:
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
-        """The model has the averaged weights in here, and its own again afterwards."""
+        """Give the model the averaged weights inside the context; restore its own at the end."""
         if not self.steps:
             yield
             return
@@ -65,10 +66,11 @@ class Averager:
                 self._parameters[name].copy_(value)
 
     def tensors(self) -> dict[str, Tensor]:
-        """What a checkpoint keeps."""
+        """The average by parameter name, for a checkpoint."""
         return dict(self._average)
 
     def restore(self, tensors: Mapping[str, Tensor], steps: int) -> None:
+        """Continue an average from a checkpoint."""
         if tensors:
             self.start()
             for name, average in self._average.items():

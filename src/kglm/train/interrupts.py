@@ -11,10 +11,11 @@ from types import FrameType
 
 
 class Interrupt:
-    """A request to stop; `asked` is True once a signal has arrived."""
+    """A request to stop."""
 
     def __init__(self) -> None:
         self.asked = False
+        """True once a signal has arrived."""
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
         del frame
@@ -26,7 +27,7 @@ class Interrupt:
 
 @contextmanager
 def interrupts() -> Iterator[Interrupt]:
-    """Record SIGINT and SIGTERM instead of raising; no effect outside the main thread, which alone receives signals."""
+    """Record SIGINT and SIGTERM instead of raising; no effect outside the main thread, the only one to get signals."""
     interrupt = Interrupt()
     if threading.current_thread() is not threading.main_thread():
         yield interrupt

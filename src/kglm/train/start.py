@@ -1,4 +1,4 @@
-"""From files to a trained run: what `kglm train` does, alone or under `torchrun`."""
+"""Train a run from files, as `kglm train` does, in one process or under `torchrun`."""
 
 from __future__ import annotations
 
@@ -33,27 +33,28 @@ def train(
     start: Path | None = None,
     resume: bool = False,
 ) -> list[dict[str, Any]]:
-    """Train a model into the run directory `to`; with `resume`, go on where an earlier start was.
+    """Train a model in the run directory `to` and return its metrics by epoch; `resume` continues an earlier run.
 
-    `start` is a run whose words and weights it begins with. Under `torchrun` every process calls this, and they train
-    together.
+    `start` is a run that provides the initial vocabulary and weights. Under `torchrun` every process calls this.
     """
     with joined(settings.train.device) as world:
         exists = (to / "run.json").exists()
         world.wait()
         if exists and resume and start is not None:
-            raise ConfigError("was begun already", place=to, remedy="leave out --from: it knows what it began with")
+            raise ConfigError(
+                "is a run already, which --from cannot change", place=to, remedy="leave out --from to resume it"
+            )
         if exists and not resume:
-            remedy = "go on with it by --resume, or choose another directory"
+            remedy = "continue it with --resume, or choose another directory"
             raise KglmError("is a run already", place=to, remedy=remedy)
         documents = [read_for_training(paths) for paths in (data, valid)]
         for kind, found in zip(("training", "validation"), documents, strict=True):
             if not any(len(document.tokens) > 1 for document in found):
                 raise KglmError(f"no {kind} document has a word", remedy="give documents with text")
         if exists:
-            run = _taken_up(to, settings, kg, documents, world)
+            run = _open_existing(to, settings, kg, documents, world)
         else:
-            run = _started(to, settings, kg, documents, world, start)
+            run = _create(to, settings, kg, documents, world, start)
         run.load_start()
         torch.set_num_threads(_threads(run, world))
         encoder = DocumentEncoder.of(run)
@@ -62,21 +63,21 @@ def train(
             for kind, found in zip(("training", "validation"), documents, strict=True)
         ]
         if world.leads:
-            _tell_losses(encoded[0])
+            _report_unused_mentions(encoded[0])
         trainer = Trainer(run.model, ChunkBuilder.of(run), encoded[0], encoded[1], settings.train, to, world=world)
         if exists:
             trainer.resume()
         try:
             return trainer.fit()
-        finally:  # a run that was interrupted can be used too
+        finally:  # an interrupted run is usable too
             if world.leads and trainer.metrics:
                 run.write_card(trainer.metrics, [path.name for path in data])
 
 
-def _started(
+def _create(
     to: Path, settings: RunConfig, kg: Path, documents: list[list[Document]], world: World, start: Path | None
 ) -> Run:
-    """The leader makes the run, the others open it; where it cannot, they leave without a word of their own."""
+    """Create the run in the leading process and open it in the others; if that fails, only the leader prints why."""
     failure: KglmError | None = None
     if world.leads:
         try:
@@ -93,7 +94,8 @@ def _started(
     return run if world.leads else Run.open(to, kg=kg, weights=False)
 
 
-def _taken_up(to: Path, settings: RunConfig, kg: Path, documents: list[list[Document]], world: World) -> Run:
+def _open_existing(to: Path, settings: RunConfig, kg: Path, documents: list[list[Document]], world: World) -> Run:
+    """Open a run to resume it; an error if settings or documents differ from those it was started with."""
     run = Run.open(to, kg=kg, weights=False)
     if not run.settings.same_run(settings):
         raise ConfigError("was started with other settings", place=to, remedy="give the same --config and --set")
@@ -106,7 +108,7 @@ def _taken_up(to: Path, settings: RunConfig, kg: Path, documents: list[list[Docu
 
 
 def digest(documents: Sequence[Document]) -> str:
-    """Tells corpora apart, by titles, words and entities."""
+    """Hash of the documents' titles, words and mentions."""
     return digest_of(
         part
         for document in documents
@@ -118,14 +120,14 @@ def digest(documents: Sequence[Document]) -> str:
     )
 
 
-def _tell_losses(documents: Sequence[EncodedDocument]) -> None:
-    """Say what of the annotation cannot be used."""
+def _report_unused_mentions(documents: Sequence[EncodedDocument]) -> None:
+    """Print how many annotated mentions training cannot use, and why."""
     counts = unused_mentions(documents)
     starts = sum(len(document.starts) for document in documents)
     meanings = {
-        "unknown_entity": "are of entities that the graph does not hold: they count as plain words",
-        "new_literal": "are of dates or quantities that no fact leads to: they count as plain words",
-        "unexplained": "list no fact that the graph holds: type and word are trained, the entity is not",
+        "unknown_entity": "are of entities outside the graph: trained as plain words",
+        "new_literal": "are of dates or quantities that no fact leads to: trained as plain words",
+        "unexplained": "have no fact in the graph: type and words are trained, the entity is not",
     }
     for name, meaning in meanings.items():
         if counts[name]:
@@ -134,7 +136,7 @@ def _tell_losses(documents: Sequence[EncodedDocument]) -> None:
 
 
 def _threads(run: Run, world: World) -> int:
-    """As set; or as measured when the run began, because another number would round differently."""
+    """Number of threads: the setting, or the number measured when the run started, so that rounding stays the same."""
     if run.settings.train.threads:
         return run.settings.train.threads
     if world.size > 1:

@@ -1,4 +1,4 @@
-"""TensorBoard, for those who have it installed: curves of a run while it goes on."""
+"""Write training curves for TensorBoard, if it is installed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kglm.errors import ConfigError
 
 
 class Board:
-    """Writes scalars into RUN/tensorboard; does nothing unless it is wanted."""
+    """Writes scalars to RUN/tensorboard; without `wanted` it does nothing."""
 
     def __init__(self, run: Path, *, wanted: bool) -> None:
         self._writer: Any = None

@@ -1,7 +1,7 @@
-"""How many threads to compute with: measured, because more can be slower.
+"""Choose the number of compute threads by measurement, because more threads can be slower.
 
-On some machines the threads of one process spin against each other, and small work takes many times longer with two
-than with one. So each number is tried on a step like those to come, and the fastest is taken.
+On some machines the threads of a process spin while they wait for each other, and small tensors take many times longer
+with two threads than with one.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ import torch
 from kglm.parallel import available_cores
 
 REPEATS = 3
+"""Timed steps for each number of threads; the fastest counts."""
 
 
 def choose_threads(*, rows: int = 60, length: int = 16, size: int = 256, words: int = 8000) -> int:
-    """The number of threads that trains a small recurrent model fastest here: 1, or all cores."""
+    """Number of threads, 1 or all cores, that runs a training step of a small LSTM faster."""
     cores = available_cores()
     if cores == 1:
         return 1
@@ -35,7 +36,7 @@ def choose_threads(*, rows: int = 60, length: int = 16, size: int = 256, words: 
         return min(taken)
 
     try:
-        seconds(1)  # the first run of anything is slow
+        seconds(1)  # warm-up: the first run is slow
         return min((cores, 1), key=seconds)
     finally:
         torch.set_num_threads(before)

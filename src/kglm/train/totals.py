@@ -1,4 +1,4 @@
-"""Annotated joint likelihood, summed by component: what training reports and validation decides by."""
+"""Annotated joint likelihood, summed by component: reported in training, and the criterion of validation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kglm.train.processes import World
 
 @dataclass
 class Totals:
-    """Sums of log-probabilities over targets, by component."""
+    """Sums of log-probabilities over targets by component, and counts."""
 
     type: float = 0.0
     new: float = 0.0
@@ -31,6 +31,7 @@ class Totals:
     unexplained: int = 0
 
     def add(self, scores: Scores, chunk: Chunk) -> None:
+        """Add the scores of a chunk."""
         inside = chunk.mention_BT
         for name in ("type", "new", "parent", "relation"):
             value = getattr(scores, f"{name}_BT").detach().double().sum()
@@ -44,17 +45,17 @@ class Totals:
         self.unexplained += int(scores.unexplained)
 
     def over(self, world: World) -> Totals:
-        """The sums over all processes."""
+        """Sum over all processes."""
         sums = world.total(astuple(self))
         values = {field.name: value for field, value in zip(fields(self), sums, strict=True)}
         counts = ("targets", "mention_words", "starts", "unexplained")
         return Totals(**{name: int(value) if name in counts else value for name, value in values.items()})  # type: ignore[arg-type]
 
     def nats(self) -> dict[str, float]:
-        """Nats per target, in all and by component; lower is better."""
+        """Nats per target, total and by component; lower is better."""
         count = max(self.targets, 1)
-        parts = {name: 0.0 - getattr(self, name) / count for name in COMPONENTS}
-        return {"nats": sum(parts.values()), **parts}
+        components = {name: 0.0 - getattr(self, name) / count for name in COMPONENTS}
+        return {"nats": sum(components.values()), **components}
 
 
 def evaluate(
@@ -66,7 +67,7 @@ def evaluate(
     length: int,
     world: World | None = None,
 ) -> Totals:
-    """The annotated joint likelihood of documents. No dropout, no regularisation."""
+    """Annotated joint likelihood of documents, without dropout and regularisation."""
     world = world or World()
     totals, carried = Totals(), Carried()
     model.eval()

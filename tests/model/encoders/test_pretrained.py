@@ -166,7 +166,7 @@ class TestNextWords:
 
     def test_batches_change_nothing(self, letters: Pretrained, monkeypatch: pytest.MonkeyPatch) -> None:
         together = dict(letters.next_words(self.PROMPT, 30, floor=1e-3))
-        monkeypatch.setattr(pretrained, "TOGETHER", 1)
+        monkeypatch.setattr(pretrained, "MAX_BATCH", 1)
         alone = dict(letters.next_words(self.PROMPT, 30, floor=1e-3))
         assert together.keys() == alone.keys()
         assert all(together[word] == pytest.approx(alone[word], abs=1e-5) for word in alone)
@@ -232,7 +232,7 @@ class TestReading:
 
     def test_what_is_no_model(self, tmp_path: Path) -> None:
         (tmp_path / "config.json").write_text("{}")
-        with pytest.raises(DataError, match="is no causal language model"):
+        with pytest.raises(DataError, match="is not a causal language model"):
             Pretrained.open(tmp_path)
         (tmp_path / "broken.gguf").write_bytes(b"GGUF, but not really")
         with pytest.raises(KglmError, match=r"broken\.gguf"):

