@@ -34,7 +34,7 @@ def test_a_long_prompt_is_a_prompt(ask: Ask, prompt: str) -> None:
     assert left.returncode == 0 and "because" in left.stdout
 
 
-def test_a_long_prompt_is_gone_on_with(ask: Ask) -> None:
+def test_a_long_prompt_is_continued(ask: Ask) -> None:
     left = ask("generate", "a" * 300, "--words", "1", "--json")
     assert json.loads(left.stdout)["prompt"] == ["a" * 300]
 
@@ -48,7 +48,7 @@ class TestComplete:
         assert len(shares) >= 9 and sum(shares) == pytest.approx(100, abs=0.1)
         assert "other words" in out
 
-    def test_marks_are_put_into_words(self, ask: Ask) -> None:
+    def test_markers_are_shown_in_words(self, ask: Ask) -> None:
         words = ("complete", "Barack Obama was born in Honolulu .", "--top", "3")
         assert END in [word["word"] for word in json.loads(ask(*words, "--json").stdout)["words"]]
         out = ask(*words).stdout
@@ -92,7 +92,7 @@ class TestGenerate:
             f"A side - scrolling game {END} {END} 3 - 4 , and / or",
         ],
     )
-    def test_what_flows_is_the_text(self, text: str) -> None:
+    def test_the_pieces_form_the_text(self, text: str) -> None:
         words = text.split()
         pieces = list(text_pieces(words))
         assert "".join(pieces).split() == detokenize(words).split()

@@ -73,7 +73,7 @@ class TestStats:
         }  # fmt: skip
         assert {name: result[name] for name in expected} == expected
 
-    def test_for_people(self, documents: Path, kglm: Command) -> None:
+    def test_the_table(self, documents: Path, kglm: Command) -> None:
         assert "Mention spans" in kglm("stats", documents).stdout
 
 

@@ -37,7 +37,7 @@ def documents(draw: st.DrawFn) -> list[Document]:
     st.sampled_from([None, *RELATIONS]),
     st.sampled_from([None, *IDS]),
 )
-def test_all_that_fit_and_no_other(
+def test_a_search_finds_what_a_plain_scan_finds(
     corpus: list[Document], text: str, source: str | None, relation: str | None, entity: str | None
 ) -> None:
     library, wanted = Library(corpus), DocumentFilter(text, source, relation, entity)
@@ -59,7 +59,7 @@ def test_all_that_fit_and_no_other(
         assert after == min((each for each in expected if each > number), default=None)
 
 
-def test_an_excerpt_shows_what_was_looked_for() -> None:
+def test_an_excerpt_shows_the_match() -> None:
     tokens = [START, *(f"w{number}" for number in range(200)), "Honolulu", *(f"v{n}" for n in range(50)), END]
     library = Library([Document("Far", tokens)])
     shown = library.excerpt(1, DocumentFilter("honol"))

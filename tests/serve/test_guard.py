@@ -61,16 +61,16 @@ class TestToken:
         for path in ("/api/complete", "/api/generate", "/api/sessions"):
             assert without_token.post(path, {"text": PROMPT}, **headers).status == 401
 
-    def test_two_of_them(self, locked: Client) -> None:
+    def test_two_tokens(self, locked: Client) -> None:
         head = f"GET /metrics HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}\r\nAuthorization: Bearer x\r\n\r\n"
         assert b" 401 " in bare(locked, head.encode()).splitlines()[0]
 
-    def test_the_page_and_health_need_none(self, locked: Client) -> None:
+    def test_the_page_and_health_need_no_token(self, locked: Client) -> None:
         without_token = Client(locked.port, locked.service)
         for path in (*OPEN, "/page/index.html"):
             assert without_token.get(path).status == 200
 
-    def test_with_a_token_any_name_will_do(self, locked: Client) -> None:
+    def test_with_a_token_any_host_name_is_accepted(self, locked: Client) -> None:
         assert locked.get("/metrics", Host="kglm.example").status == 200
 
     @pytest.mark.parametrize(
@@ -88,12 +88,12 @@ class TestToken:
             ({"persist": True}, "not allowed"),
         ],
     )
-    def test_what_is_refused_at_the_start(self, config: dict[str, Any], complaint: str) -> None:
+    def test_invalid_settings(self, config: dict[str, Any], complaint: str) -> None:
         with pytest.raises(ConfigError, match=complaint):
             ServeConfig(**config)
 
     @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "127.8.8.8"])
-    def test_loopback_needs_none(self, host: str) -> None:
+    def test_loopback_needs_no_token(self, host: str) -> None:
         assert ServeConfig(host=host).loopback
         assert ServeConfig(host="0.0.0.0", token=TOKEN).token == TOKEN
 
@@ -102,13 +102,13 @@ class TestOtherPages:
     @pytest.mark.parametrize(
         "host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost.evil.example", "", "[::1", "0"]
     )
-    def test_a_name_that_was_pointed_here(self, client: Client, host: str) -> None:
+    def test_dns_rebinding(self, client: Client, host: str) -> None:
         for path in ("/", "/api/health", "/api/entities?q=a"):
             answer = client.get(path, Host=host)
             assert (answer.status, answer.code) == (403, "wrong_host")
 
     @pytest.mark.parametrize("host", ["127.0.0.1", "localhost:1", "LOCALHOST", "[::1]:8391", "[::1]"])
-    def test_names_of_this_machine(self, client: Client, host: str) -> None:
+    def test_host_names_of_this_machine(self, client: Client, host: str) -> None:
         assert client.get("/api/health", Host=host).status == 200
 
     def test_the_address_that_it_listens_on(self, model: FactAwareLM) -> None:
@@ -120,12 +120,12 @@ class TestOtherPages:
             connection.sendall(b"GET /api/health HTTP/1.1\r\nHost: " + host + b"\r\nConnection: close\r\n\r\n")
             assert b" 200 " in connection.recv(100)
 
-    def test_two_names(self, client: Client) -> None:
+    def test_two_host_headers(self, client: Client) -> None:
         answer = bare(client, b"GET /api/health HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n")
         assert b" 400 " in answer.splitlines()[0]
 
     @pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost:1", "", "file://"])
-    def test_what_other_pages_send(self, client: Client, origin: str) -> None:
+    def test_requests_from_other_pages(self, client: Client, origin: str) -> None:
         answer = client.post("/api/sessions", Origin=origin)
         assert (answer.status if origin else 403) == 403
         assert "access-control-allow-origin" not in answer.headers
@@ -140,7 +140,7 @@ class TestOtherPages:
         assert answer.status == 405 and not any(name.startswith("access-control") for name in answer.headers)
 
     @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""])
-    def test_what_a_form_can_send(self, client: Client, kind: str) -> None:
+    def test_content_types_of_forms(self, client: Client, kind: str) -> None:
         answer = client.ask("POST", "/api/complete", {"text": PROMPT}, **{"Content-Type": kind})
         assert (answer.status, answer.code) == (415, "not_json")
 
@@ -153,18 +153,18 @@ def strict(model: FactAwareLM) -> Iterator[Client]:
 
 
 class TestBodies:
-    def test_as_much_as_is_allowed(self, strict: Client) -> None:
+    def test_the_largest_body(self, strict: Client) -> None:
         body = json.dumps({"text": "a"}).encode()
         assert strict.ask("POST", "/api/link", raw=body + b" " * (2000 - len(body))).status == 200
         assert strict.ask("POST", "/api/link", raw=body + b" " * (2001 - len(body))).code == "too_large"
 
-    def test_declared(self, strict: Client) -> None:
+    def test_a_declared_length_above_the_limit(self, strict: Client) -> None:
         head = b"POST /api/link HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         for length in (b"2001", b"9" * 18):
             answer = bare(strict, head + b"Content-Length: " + length + b"\r\n\r\n{")
             assert b" 413 " in answer.splitlines()[0], "before anything of it is read"
 
-    def test_in_pieces(self, strict: Client) -> None:
+    def test_a_chunked_body_above_the_limit(self, strict: Client) -> None:
         with strict.socket() as connection:
             connection.sendall(
                 b"POST /api/link HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -184,7 +184,7 @@ class TestBodies:
         assert sent < 8_000_000, "it does not read on"
         assert not answer or b" 413 " in answer.splitlines()[0]
 
-    def test_smuggling(self, strict: Client) -> None:
+    def test_request_smuggling(self, strict: Client) -> None:
         head = b"POST /api/link HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"
         answer = bare(strict, head + b"0\r\n\r\nGET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert answer.count(b"HTTP/1.1") == 1
@@ -214,7 +214,7 @@ class TestBodies:
         assert client.post("/api/link", {"text": "Barack\x00Obama\x1b[31m"}).json["prompt"][:2] == ["Barack", "Obama"]
 
 
-class TestWaysOut:
+class TestPathTraversal:
     @pytest.mark.parametrize(
         "path",
         ["/page/../app.py", "/page/..%2fapp.py", "/page/%2e%2e/app.py", "/page/....//app.py", "/page//etc/passwd",
@@ -282,7 +282,7 @@ def test_headers_on_every_answer(client: Client, locked: Client) -> None:
         assert "server" not in answer.headers and "access-control-allow-origin" not in answer.headers
 
 
-def test_a_mistake_of_ours_says_nothing_of_the_machine(
+def test_an_internal_error_reveals_nothing(
     model: FactAwareLM, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with serving(model) as client:

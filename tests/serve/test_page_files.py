@@ -25,5 +25,5 @@ def test_data_is_never_markup_and_nothing_comes_from_elsewhere(name: str) -> Non
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_every_part_that_is_asked_for_is_served(name: str) -> None:
+def test_every_file_that_is_referenced_is_served(name: str) -> None:
     assert set(re.findall(r"/page/([\w.]+)", FILES[name])) <= FILES.keys()

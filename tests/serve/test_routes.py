@@ -82,7 +82,7 @@ class TestComplete:
             {"entities": [{"start": 0, "end": 2, "id": "Q76"}, {"start": 1, "end": 3, "id": "Q76"}]},
         ],
     )  # fmt: skip
-    def test_what_does_not_fit(self, client: Client, change: dict[str, Any]) -> None:
+    def test_invalid_requests(self, client: Client, change: dict[str, Any]) -> None:
         answer = client.post("/api/complete", {"text": PROMPT} | change)
         assert answer.status == 422
         assert answer.code in ("invalid", "too_long", "unknown_id", "refused")
@@ -114,7 +114,7 @@ class TestGenerate:
         )
         assert one == same != other
 
-    def test_a_beam_is_the_models(self, client: Client, model: FactAwareLM) -> None:
+    def test_beam_search_is_that_of_the_model(self, client: Client, model: FactAwareLM) -> None:
         from kglm.answer.generate import GenerateConfig
 
         expected = [each.word for each in model.generate(PROMPT, config=GenerateConfig(words=4, beam=3))]
@@ -126,7 +126,7 @@ class TestGenerate:
         [{"words": 0}, {"words": 201}, {"temperature": -1}, {"temperature": 3}, {"top_p": 0}, {"top_p": 2}, {"beam": 9},
          {"seed": -1}, {"seed": 2**32}, {"entities": [{"start": 0, "end": 1, "id": "Q404"}]}],
     )  # fmt: skip
-    def test_what_does_not_fit(self, client: Client, change: dict[str, Any]) -> None:
+    def test_invalid_requests(self, client: Client, change: dict[str, Any]) -> None:
         answer = client.post("/api/generate", {"text": PROMPT} | change)
         assert answer.status == 422 and answer.headers["content-type"] == "application/json"
 
@@ -219,7 +219,7 @@ class TestLookingUp:
     @pytest.mark.parametrize(
         "query", ["limit=0", "limit=101", "limit=x", f"q={'x' * 201}", "limit=1e400", "q=a&q=b", "relation=&relation="]
     )
-    def test_what_does_not_fit(self, client: Client, query: str) -> None:
+    def test_invalid_requests(self, client: Client, query: str) -> None:
         for place in ("entities", "relations", "documents"):
             assert client.get(f"/api/{place}?{query}").status == 422
 
@@ -277,7 +277,7 @@ class TestTheServerItself:
         for line in answer.body.decode().splitlines():
             assert line.startswith("#") or float(line.rpartition(" ")[2]) >= 0
 
-    def test_addresses_that_clients_make_up_are_one(self, client: Client) -> None:
+    def test_unknown_addresses_share_one_metric(self, client: Client) -> None:
         for number in range(3):
             client.get(f"/nothing/{number}")
         assert "nothing" not in client.get("/metrics").body.decode()

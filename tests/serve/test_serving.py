@@ -34,7 +34,7 @@ KGLM = [sys.executable, "-m", "kglm"]
         (["--host", "no such host.invalid", "--token", "x" * 16], "cannot listen on"),
     ],
 )
-def test_what_is_refused(
+def test_invalid_options(
     command: Command, run: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], complaint: str
 ) -> None:
     monkeypatch.delenv("KGLM_TOKEN", raising=False)
@@ -43,7 +43,7 @@ def test_what_is_refused(
     assert complaint in left.stderr and left.stderr.startswith("error: ") and left.stderr.count("\n") == 1
 
 
-def test_the_token_of_the_environment_counts(command: Command, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_token_from_the_environment(command: Command, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KGLM_TOKEN", "tooshort")
     assert "a token of 8 characters" in command("serve", str(run)).stderr
 
@@ -55,7 +55,7 @@ def test_a_port_that_is_taken(command: Command, run: Path) -> None:
     assert left.returncode == 2 and f"cannot listen on 127.0.0.1, port {port}" in left.stderr
 
 
-def test_what_is_not_there_is_refused_before_anything_is_loaded(run: Path, tmp_path: Path) -> None:
+def test_missing_files_are_refused_before_loading(run: Path, tmp_path: Path) -> None:
     code = (
         "import sys; from kglm.cli.main import main\n"
         "for words in sys.argv[1:]:\n"
@@ -79,12 +79,12 @@ def test_the_bundled_graph_is_not_written_to(command: Command, monkeypatch: pyte
     assert command("serve", str(bundled.RUN), "--allow-edit", "--persist").stderr == left.stderr
 
 
-def test_what_a_run_is_called() -> None:
+def test_the_name_of_a_run() -> None:
     assert name_of(bundled.RUN) == "the model that comes with kglm" and name_of(Path("runs/mine/")) == "mine"
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
-def test_it_says_where_it_is_and_ends_when_told(run: Path, how: signal.Signals) -> None:
+def test_it_prints_its_address_and_ends_at_a_signal(run: Path, how: signal.Signals) -> None:
     options = ["--port", "0", "--threads", "1", "--documents", str(run.parent / "said.jsonl")]
     with subprocess.Popen(
         [*KGLM, "serve", str(run), *options],

@@ -53,7 +53,7 @@ class TestOneVisitor:
         assert undone["undone"] == edit and undone["edits"] == []
         assert visitor.words(top=50) == before
 
-    def test_all_that_is_asked_follows(self, visitor: Client) -> None:
+    def test_all_routes_include_the_edit(self, visitor: Client) -> None:
         visitor.post("/api/edits", EDIT)
         tails = {fact["tail"]["id"] for fact in visitor.get("/api/entities/Q76").json["facts"]}
         assert REBORN in tails and BORN not in tails
@@ -65,7 +65,7 @@ class TestOneVisitor:
         mentions = visitor.post("/api/annotate", {"text": text}).json["document"]["mentions"]
         assert mentions[-1]["entity"]["id"] == REBORN and mentions[-1]["reasons"][0]["relation"]["id"] == "P569"
 
-    def test_by_ids_added_removed_and_in_order(self, visitor: Client) -> None:
+    def test_edits_by_id_and_their_order(self, visitor: Client) -> None:
         added = {"action": "add", "head": "Q76", "relation": "P19", "tail": "Q1297"}
         removed = {"action": "remove", "head": "Q76", "relation": "place of birth", "tail": "Honolulu"}
         assert visitor.post("/api/edits", added).json["edit"]["removed"] == []
@@ -108,9 +108,7 @@ class TestOneVisitor:
             ({"action": "remove"}, "there is no fact Barack Obama"),
         ],
     )
-    def test_what_to_do_about_it_needs_no_command_line(
-        self, visitor: Client, change: dict[str, str], expected: str
-    ) -> None:
+    def test_remedies_need_no_command_line(self, visitor: Client, change: dict[str, str], expected: str) -> None:
         message = visitor.post("/api/edits", EDIT | change).json["error"]["message"]
         assert expected in message and "kglm" not in message
 
@@ -127,7 +125,7 @@ class TestOneVisitor:
 
 
 class TestManyVisitors:
-    def test_none_sees_the_edits_of_another(self, client: Client) -> None:
+    def test_sessions_do_not_share_edits(self, client: Client) -> None:
         one, other = client.with_session(), client.with_session()
         before = client.words(top=50)
         one.post("/api/edits", EDIT)
@@ -164,7 +162,7 @@ class TestManyVisitors:
             assert bare.get("/api/edits").code == "no_session"
             assert len(client.service.sessions) == 3
 
-    def test_the_one_that_was_idle_longest_goes(self, model: FactAwareLM) -> None:
+    def test_the_least_recently_used_session_is_closed(self, model: FactAwareLM) -> None:
         with serving(model, allow_edit=True, limits=Limits(sessions=2)) as client:
             first, second = client.with_session(), client.with_session()
             assert first.get("/api/edits").status == 200
@@ -180,7 +178,7 @@ class TestManyVisitors:
                 times.append(times[-1] + idle)
                 assert visitor.get("/api/edits").status == status
 
-    def test_a_model_that_was_let_go_is_made_again(self, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_dropped_model_is_rebuilt(self, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sessions, "MODELS_IN_MEMORY", 1)
         one, other = client.with_session(), client.with_session()
         one.post("/api/edits", EDIT)
@@ -190,7 +188,7 @@ class TestManyVisitors:
         assert one.words(top=50) == edited
 
 
-class TestWhatIsStored:
+class TestPersist:
     def test_off_by_default(self, model: FactAwareLM) -> None:
         with serving(model) as client:
             visitor = Client(client.port, client.service, "A" * 32)
@@ -233,7 +231,7 @@ class TestWhatIsStored:
         assert (answer.status, answer.code) == (422, "nothing_to_persist")
         assert storing.post("/api/edits/persist").code == "no_session_given"
 
-    def test_what_another_stored_first(self, storing: Client) -> None:
+    def test_an_edit_that_another_session_stored_first(self, storing: Client) -> None:
         one, other = storing.with_session(), storing.with_session()
         for visitor in (one, other):
             visitor.post("/api/edits", EDIT)

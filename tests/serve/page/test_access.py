@@ -114,7 +114,7 @@ def test_every_view_fits_and_can_be_read(visit: Open, size: str, scheme: str) ->
         assert look["faint"] == []
 
 
-def test_the_theme_is_chosen_and_kept(visit: Open) -> None:
+def test_the_chosen_theme_is_stored(visit: Open) -> None:
     page = visit(complete(), color_scheme="light")
     button = page.get_by_role("button", name=re.compile("^Colours"))
     button.click()
@@ -125,7 +125,7 @@ def test_the_theme_is_chosen_and_kept(visit: Open) -> None:
     assert page.get_by_role("button", name="Colours: dark").is_visible()
 
 
-def test_what_moves_rests_for_those_who_ask(visit: Open) -> None:
+def test_reduced_motion(visit: Open) -> None:
     page = visit(complete(), reduced_motion="reduce")
     words(page)
     assert page.locator(".part").first.evaluate("e => getComputedStyle(e).transitionDuration") in ("", "0s")
@@ -160,7 +160,7 @@ class TestHostileText:
         assert "August" in words(page) or words(page)
 
 
-def test_the_token_is_asked_for_until_it_is_right(visit: Open, model: FactAwareLM) -> None:
+def test_the_token_dialog_stays_until_the_token_is_right(visit: Open, model: FactAwareLM) -> None:
     with serving(model, token=TOKEN) as strict:
         page = visit(complete(), at=strict, allowed="status of 401")
         assert "KGLM_TOKEN" in page.locator("dialog").inner_text()
@@ -175,7 +175,7 @@ def test_the_token_is_asked_for_until_it_is_right(visit: Open, model: FactAwareL
         assert page.locator("dialog").count() == 0
 
 
-def test_a_busy_server_is_asked_again(visit: Open) -> None:
+def test_a_request_to_a_busy_server_is_retried(visit: Open) -> None:
     page = visit(allowed="status of 429")
     words(page)
     refused: list[Any] = []
@@ -204,7 +204,7 @@ def test_a_server_that_comes_back_is_noticed(visit: Open) -> None:
     assert page.locator("#banner").is_hidden()
 
 
-def test_an_address_that_is_none_says_so(visit: Open) -> None:
+def test_an_unknown_address(visit: Open) -> None:
     page = visit("#/exlpore/3")
     page.get_by_role("heading", name="There is nothing at this address").wait_for()
     assert page.get_by_text("#/exlpore/3").is_visible() and page.locator("#complete").is_hidden()
@@ -213,7 +213,7 @@ def test_an_address_that_is_none_says_so(visit: Open) -> None:
     assert page.locator("#missing").is_hidden()
 
 
-def test_what_programs_can_ask_can_be_read(visit: Open, server: Client) -> None:
+def test_the_description_of_the_api(visit: Open, server: Client) -> None:
     page = visit(complete())
     page.get_by_role("link", name="API").click()
     route = page.locator(".routes details").filter(has=page.get_by_text("POST /api/complete", exact=True))

@@ -12,7 +12,7 @@ from support.browsing import BORN, Open, at, complete, open_word, query, words
 from support.serving import PROMPT, Client
 
 
-def test_words_come_while_one_types_with_their_reasons(visit: Open) -> None:
+def test_typing_shows_next_words_with_reasons(visit: Open) -> None:
     page = visit("#/complete?text=Michelle+Obama")
     page.get_by_label("A text to continue").fill("Barack Obama was born")
     page.get_by_label("A text to continue").press_sequentially(" on")
@@ -27,7 +27,7 @@ def test_words_come_while_one_types_with_their_reasons(visit: Open) -> None:
     assert page.get_by_text("The rest:").is_visible()
 
 
-def test_the_path_of_the_opened_word_is_lit(visit: Open, server: Client) -> None:
+def test_the_path_of_the_opened_word_is_highlighted(visit: Open, server: Client) -> None:
     page = visit(complete())
     words(page)
     open_word(page, "August")
@@ -45,7 +45,7 @@ def test_the_path_of_the_opened_word_is_lit(visit: Open, server: Client) -> None
     assert page.locator("svg .route.t-none").count() == 1
 
 
-def test_who_is_meant_is_said_and_stays_said(visit: Open) -> None:
+def test_a_chosen_entity_stays(visit: Open) -> None:
     page = visit(complete("Obama is married to"))
     words(page)
     page.locator(".gloss").click()
@@ -87,7 +87,7 @@ def test_a_word_is_added_and_an_example_taken(visit: Open, server: Client) -> No
     page.wait_for_url(re.compile(r"on\+August$"))
 
 
-def test_the_last_thing_asked_is_what_is_shown(visit: Open) -> None:
+def test_the_last_request_is_shown(visit: Open) -> None:
     page = visit(complete())
     words(page)
     slow: list[Any] = []

@@ -9,7 +9,7 @@ from support.browsing import ARABIC, Open, at, query
 from support.serving import Client, serving
 
 
-def test_a_mention_tells_all(visit: Open) -> None:
+def test_the_details_of_a_mention(visit: Open) -> None:
     page = visit("#/explore/1")
     text = page.locator("#explore .text")
     text.wait_for()
@@ -87,7 +87,7 @@ def test_a_server_without_documents_says_so(visit: Open, model: FactAwareLM) -> 
         page.get_by_text("--documents").wait_for()
 
 
-def test_what_was_looked_for_is_marked(visit: Open) -> None:
+def test_matches_are_marked(visit: Open) -> None:
     page = visit("#/explore/1?q=obam+born&source=KG")
     page.locator("mark").first.wait_for()
     assert page.locator("#explore mark").all_inner_texts() == ["Obama", "born", "Obama"], "in mentions too"

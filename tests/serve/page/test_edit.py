@@ -51,7 +51,7 @@ def test_a_fact_is_removed(visit: Open) -> None:
     assert "→ <" in words(page)["August"]
 
 
-def test_what_is_no_date_is_refused_in_words(visit: Open) -> None:
+def test_an_invalid_date_is_explained(visit: Open) -> None:
     page = visit(complete(), allowed="status of 422")
     words(page)
     page.get_by_role("button", name=BORN).first.click()
@@ -70,7 +70,7 @@ def test_edits_that_are_off_say_how_they_are_turned_on(visit: Open, model: FactA
         assert page.get_by_role("button", name="Change the fact").count() == 0
 
 
-def test_a_forgotten_session_is_no_trouble(visit: Open) -> None:
+def test_an_expired_session(visit: Open) -> None:
     page = visit(complete(), allowed="status of 404")
     words(page)
     page.evaluate("sessionStorage.setItem('kglm-session', 'A'.repeat(43))")

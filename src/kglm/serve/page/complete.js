@@ -95,9 +95,9 @@ export function completeView(root, health, go) {
 
   function drawPicture() {
     if (!now.graph || root.hidden) return;
-    const found = now.answer?.words.find((each) => each.word === now.opened) ?? null;
+    const openedWord = now.answer?.words.find((each) => each.word === now.opened) ?? null;
     note.hidden = !now.graph.edges.length;
-    drawGraph(picture, { graph: now.graph, found, unfolded, edit: edits.dialog, fold });
+    drawGraph(picture, { graph: now.graph, openedWord, unfolded, edit: edits.dialog, fold });
     ofWord.hidden = !picture.querySelector("svg .next-word");
     updateTabStop();
   }

@@ -13,13 +13,13 @@ const NARROW = 560;
 const keyOf = (parent, relation, entity) => `${parent}\n${relation}\n${entity}`;
 
 /**
- * `found`: the opened word with its reasons; its path is highlighted. `unfolded`: parents with all facts shown.
+ * `openedWord`: a next word with its reasons; its path is highlighted. `unfolded`: parents with all facts shown.
  * `edit({parent, relation, entity})` and `fold(parent)`: callbacks.
  */
-export function drawGraph(container, { graph, found, unfolded, edit, fold }) {
+export function drawGraph(container, { graph, openedWord, unfolded, edit, fold }) {
   const width = container.clientWidth;
-  const plan = layout(graph, found, unfolded);
-  const drawn = width >= NARROW && plan.parents.length ? picture(plan, found, width, edit, fold) : rows(plan, found, edit, fold);
+  const plan = layout(graph, openedWord, unfolded);
+  const drawn = width >= NARROW && plan.parents.length ? picture(plan, openedWord, width, edit, fold) : rows(plan, openedWord, edit, fold);
   fill(container,
     !plan.parents.length && h("p", { class: "muted" }, plan.quiet.length ? "No fact of the mentioned entities is probable here." : "No entity of the graph is mentioned yet, so no fact leads to the next word."),
     drawn, also(plan.quiet, fold), graph.left_out > 0
@@ -30,12 +30,12 @@ export function drawGraph(container, { graph, found, unfolded, edit, fold }) {
 }
 
 /** Facts by parent and relation, the probable ones first; and the reasons of the word that are not facts. */
-function layout(graph, found, unfolded) {
+function layout(graph, openedWord, unfolded) {
   const nodes = new Map(graph.nodes.map((node) => [node.id, node]));
   const shares = new Map();
   const routes = [];
-  for (const reason of found?.reasons ?? []) {
-    const share = found.p > 0 ? reason.p / found.p : 0;
+  for (const reason of openedWord?.reasons ?? []) {
+    const share = openedWord.p > 0 ? reason.p / openedWord.p : 0;
     const type = typeOf(reason);
     if (reason.type === "related") {
       const key = keyOf(reason.parent.id, reason.relation.id, reason.entity.id);
@@ -98,11 +98,11 @@ function cut(text, width, font) {
   return `${text.slice(0, end).trimEnd()}…`;
 }
 
-function picture(plan, found, width, edit, fold) {
+function picture(plan, openedWord, width, edit, fold) {
   const family = getComputedStyle(document.body).fontFamily;
   const fonts = { small: `13px ${family}`, strong: `600 13px ${family}` };
-  const tail = found ? Math.min(120, width * 0.15) : 0;
-  const room = width - tail - (found ? 26 : 0);
+  const tail = openedWord ? Math.min(120, width * 0.15) : 0;
+  const room = width - tail - (openedWord ? 26 : 0);
   const x = { parent: 0, parentEnd: room * 0.24, relation: room * 0.31, relationEnd: room * 0.59, entity: room * 0.65, entityEnd: room, word: width - tail };
   let y = TOP;
   const under = [];
@@ -137,7 +137,7 @@ function picture(plan, found, width, edit, fold) {
         s("text", { x: (x.relation + x.relationEnd) / 2, y: at + 4, "text-anchor": "middle" }, foldText(parent))));
     }
     if (y === first) y += ROW;
-    const weight = (relation) => 1e-6 + (found && parent.share > 0 ? relation?.share ?? 0 : relation?.p ?? 0);
+    const weight = (relation) => 1e-6 + (openedWord && parent.share > 0 ? relation?.share ?? 0 : relation?.p ?? 0);
     const total = starts.reduce((sum, { relation }) => sum + weight(relation), 0);
     const centre = total ? starts.reduce((sum, start) => sum + start.y * weight(start.relation), 0) / total : (first + y) / 2;
     for (const start of starts) {
@@ -157,20 +157,20 @@ function picture(plan, found, width, edit, fold) {
       s("rect", { x: x.entity, y: at - 14, width: x.entityEnd - x.entity, height: 28, rx: 14 }),
       s("text", { x: x.entity + 12, y: at + 4 }, cut([ROUTES[route.type], route.entity?.label].filter(Boolean).join(" "), x.entityEnd - x.entity - 24, fonts.small))));
   }
-  if (found) {
+  if (openedWord) {
     const total = ends.reduce((sum, end) => sum + end.share, 0) || 1;
     const at = ends.length ? ends.reduce((sum, end) => sum + end.y * end.share, 0) / total : TOP + ROW / 2;
     for (const end of ends) {
       under.push(s("path", { class: `edge lit t-${end.type}`, d: curve(x.entityEnd, end.y, x.word, at), vars: { s: Math.sqrt(end.share).toFixed(3) } }));
     }
-    over.push(s("g", { class: "next-word" }, s("title", {}, wordText(found.word)),
+    over.push(s("g", { class: "next-word" }, s("title", {}, wordText(openedWord.word)),
       s("rect", { x: x.word, y: at - 19, width: tail, height: 38, rx: 8 }),
-      s("text", { x: x.word + tail / 2, y: at - 1, "text-anchor": "middle", class: "strong" }, cut(wordText(found.word), tail - 12, fonts.strong)),
-      s("text", { x: x.word + tail / 2, y: at + 13, "text-anchor": "middle", class: "p" }, percent(found.p))));
+      s("text", { x: x.word + tail / 2, y: at - 1, "text-anchor": "middle", class: "strong" }, cut(wordText(openedWord.word), tail - 12, fonts.strong)),
+      s("text", { x: x.word + tail / 2, y: at + 13, "text-anchor": "middle", class: "p" }, percent(openedWord.p))));
   }
   const heads = [["mentioned", (x.parent + x.parentEnd) / 2], ["relation", (x.relation + x.relationEnd) / 2], ["entity", (x.entity + x.entityEnd) / 2]];
-  if (found) heads.push(["word", x.word + tail / 2]);
-  return s("svg", { class: `graph${found ? " path" : ""}`, viewBox: `0 0 ${width} ${y}`, width, height: y, role: "group", "aria-label": "Local graph: facts, most probable first; arrow keys move, Enter edits" },
+  if (openedWord) heads.push(["word", x.word + tail / 2]);
+  return s("svg", { class: `graph${openedWord ? " path" : ""}`, viewBox: `0 0 ${width} ${y}`, width, height: y, role: "group", "aria-label": "Local graph: facts, most probable first; arrow keys move, Enter edits" },
     heads.map(([text, at]) => s("text", { x: at, y: 12, "text-anchor": "middle", class: "head" }, text)), under, over);
 }
 
@@ -213,7 +213,7 @@ function parentNode(parent, at, x, fonts) {
 
 // The list
 
-function rows(plan, found, edit, fold) {
+function rows(plan, openedWord, edit, fold) {
   return h("div", { class: "graph-list" },
     plan.parents.map((parent) => h("section", {},
       h("h3", {}, h("button", { type: "button", class: "plain", onclick: () => openCard(parent.node.id) }, name(parent.node)),
@@ -225,5 +225,5 @@ function rows(plan, found, edit, fold) {
       (parent.hidden || parent.extra) > 0 && h("button", { type: "button", class: "small", "data-fold": parent.node.id, onclick: () => fold(parent.node.id) }, foldText(parent)))),
     plan.routes.length > 0 && h("section", {}, h("h3", {}, "Without a fact"),
       plan.routes.map((route) => h("p", { class: `fact-line lit t-${route.type}` },
-        h("span", { class: "relation" }, ROUTES[route.type]), route.entity && h("span", { class: "entity" }, name(route.entity)), h("span", { class: "p" }, percent(route.share * found.p))))));
+        h("span", { class: "relation" }, ROUTES[route.type]), route.entity && h("span", { class: "entity" }, name(route.entity)), h("span", { class: "p" }, percent(route.share * openedWord.p))))));
 }
