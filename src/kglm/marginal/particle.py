@@ -133,7 +133,7 @@ class _Others:
 
     def __init__(self, scene: Scene, config: ParticleConfig, rng: np.random.Generator) -> None:
         self._scene = scene
-        self._log_worth = np.log(config.other)
+        self._log_ratio = np.log(config.other)
         self._rng = rng
 
     def score(self, t: int, type_KC: Floats, prior_KJ: Floats, penalty: float) -> Floats:
@@ -142,8 +142,8 @@ class _Others:
         left_K = np.maximum(1 - _share(prior_KJ[:, FIRST:], log_start_K[:, None]).sum(1), 1e-6)
         words = self._scene.words
         plain = words.plain(penalty)[t]
-        worth = 0.0 if words.unknown_T[t] else self._log_worth
-        return np.asarray(log_start_K + np.log(left_K) + plain + worth)[:, None]
+        log_ratio = 0.0 if words.unknown_T[t] else self._log_ratio
+        return np.asarray(log_start_K + np.log(left_K) + plain + log_ratio)[:, None]
 
     def density(self, type_KC: Floats, log_p_K: Floats) -> Floats:
         """p(start of e) / p(start), given log p(start of e)."""
