@@ -1,14 +1,16 @@
-# Two commands do everything on a machine that has only Python (>= 3.11) and make:
-#   make quickstart     set up .venv and run the main job
-#   make test           set up .venv with the development tools and run the whole suite
+# Two commands are enough on a machine that has only Python (>= 3.11) and make:
+#   make quickstart     set up .venv and build the bundled example
+#   make test           set up .venv with the development tools and run all tests
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 STAMPS := pyproject.toml constraints.txt
 EXTRAS ?= serve ray hf
+# If the default package index has torch with CUDA only: make TORCH_INDEX=URL install, with the URL of its CPU builds.
+TORCH_INDEX ?=
 SLOW   ?= not slow
-# Tests write and sync many small files: keep them in memory if there is room, to save the waiting for a disk.
+# Tests write and sync many small files: keep them in memory if there is room, because disks are slow.
 MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000000 {print "/dev/shm"}')
 # Tests start many processes: let Python cache its bytecode even if the shell turns that off.
 export PYTHONDONTWRITEBYTECODE :=
@@ -21,10 +23,10 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "kglm needs Python 3.11 or newer, this is " + sys.version.split()[0] + ": run make PYTHON=/path/to/python3.11")'
 	$(PYTHON) -m venv $(VENV)
 
-# torch goes first and alone, so that no other package can pull another build of it.
+# torch comes first, so that the other packages find its CPU build installed and do not download the CUDA build.
 $(VENV)/.installed: $(STAMPS) | $(BIN)/python
 	@echo "installing kglm into $(VENV) (a few minutes; 2.1 GB on disk, most of it torch and the extras)"
-	$(PIP) "torch==$$(sed -n 's/^torch==//p' constraints.txt)"
+	$(PIP) $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) "torch==$$(sed -n 's/^torch==//p' constraints.txt)"
 	$(PIP) -e .
 	@for extra in $(EXTRAS); do \
 	  $(PIP) -e ".[$$extra]" || echo "the extra $$extra does not install on this machine; kglm works without it"; \
@@ -38,7 +40,7 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 quickstart: install
 	$(BIN)/kglm quickstart
 
-# mypy takes a minute and runs beside the tests; its errors are printed after those of the tests.
+# mypy takes a minute and runs in parallel with the tests; its errors are printed after theirs.
 test: style
 	@scratch=$$(mktemp -d $(if $(MEMORY),-p $(MEMORY))); \
 	{ $(BIN)/mypy >$$scratch/types 2>&1 && cat $$scratch/types; } & mypy=$$!; \

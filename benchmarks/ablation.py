@@ -26,12 +26,14 @@ import torch
 
 from kglm.config import from_dict
 from kglm.kg.graph import KnowledgeGraph
+from kglm.model.base import COMPONENTS
 from kglm.model.options import LatentConfig
-from kglm.model.parts import COMPONENTS
 from kglm.runs.checkpoint import load_into, load_tensors
 from kglm.runs.run import Run, read_for_training
 from kglm.runs.settings import PRESETS, RunConfig
 from kglm.text.document import Document
+from kglm.train.chunks import ChunkBuilder
+from kglm.train.encoding import DocumentEncoder
 from kglm.train.loop import Trainer
 from kglm.train.totals import evaluate
 
@@ -84,15 +86,16 @@ def measure(latent: LatentConfig, seed: int, epochs: int, kg: Path, data: list[l
     try:
         started = time.perf_counter()
         run = Run.create(home, settings, KnowledgeGraph.open(kg), data[0])
-        train, valid = run.encode(data[0], "train", counted=True), run.encode(data[1], "valid")
-        Trainer(run.model, run.builder, train, valid, settings.train, home).fit()
+        encoder = DocumentEncoder.of(run)
+        train, valid = encoder.encode_all(data[0], "train", counted=True), encoder.encode_all(data[1], "valid")
+        Trainer(run.model, ChunkBuilder.of(run), train, valid, settings.train, home).fit()
         seconds = time.perf_counter() - started
         totals = {}
         for marginal in ("all", "entity"):
             measured = replace(settings, latent=replace(latent, marginal=marginal))  # type: ignore[arg-type]
             trained = Run(home, measured, run.vocabulary, run.graph, run.introductions)
             load_into(trained.model, load_tensors(home / "model.safetensors"), home)
-            totals[marginal] = evaluate(trained.model, trained.builder, valid, rows=60, length=70)
+            totals[marginal] = evaluate(trained.model, ChunkBuilder.of(trained), valid, rows=60, length=70)
         nats = totals["all"].nats() | {"nats": totals["entity"].nats()["nats"]}
         counts = {"starts": totals["all"].starts, "targets": totals["all"].targets}
         return {"nats": nats, **counts, "epochs": epochs, "trained_on": sum(map(len, train)), "seconds": seconds}

@@ -17,10 +17,11 @@ from pathlib import Path
 
 import torch
 
-from kglm.model.annotation import EncodedDocument
-from kglm.model.parts import COMPONENTS
+from kglm.model.base import COMPONENTS
 from kglm.runs.run import Run, read_for_training
 from kglm.text.vocabulary import UNKNOWN_INDEX
+from kglm.train.chunks import ChunkBuilder
+from kglm.train.encoding import DocumentEncoder, EncodedDocument
 from kglm.train.totals import evaluate
 
 
@@ -35,8 +36,8 @@ def main() -> None:
     print("|---|" + "---:|" * (len(COMPONENTS) + 4))
     for path in given.run:
         run = Run.open(path)
-        encoded = run.encode(documents, "encoding")
-        found = evaluate(run.model, run.builder, encoded, rows=10, length=70)
+        encoded = DocumentEncoder.of(run).encode_all(documents, "encoding")
+        found = evaluate(run.model, ChunkBuilder.of(run), encoded, rows=10, length=70)
         nats, plain = found.nats(), run.vectors is None
         penalty = math.log(max(run.vocabulary.unknown_types, 1)) / found.targets
         outside, inside = (count * penalty for count in unknown(encoded, copies=not plain))

@@ -26,15 +26,17 @@ import torch
 from torch import Generator, nn
 
 from kglm.kg.graph import KnowledgeGraph
-from kglm.model.chunk import Chunk, ChunkBuilder, Piece
+from kglm.model.base import ChunkModel
+from kglm.model.chunk import Chunk
 from kglm.model.encoders.awd_lstm import EncoderConfig
 from kglm.model.entities import count_introductions
-from kglm.model.parts import ChunkModel
 from kglm.runs.run import Run, read_for_training
 from kglm.runs.settings import PRESETS, RunConfig, load_config
 from kglm.text.document import Document
 from kglm.text.vocabulary import Vocabulary
 from kglm.train.batches import epoch_plan
+from kglm.train.chunks import ChunkBuilder, Piece
+from kglm.train.encoding import DocumentEncoder
 from plain_lstm import PlainLstm
 from table import print_table
 
@@ -50,7 +52,7 @@ def floor_step(config: EncoderConfig, words: int) -> Step:
     def step(pieces: list[Piece], builder: ChunkBuilder) -> tuple[float, Chunk]:
         start = time.perf_counter()
         chunk = builder.build(pieces)
-        loss, _ = model(chunk.words_BT, chunk.targets_BT, None)
+        loss, _ = model(chunk.words.input_BT, chunk.words.target_BT, None)
         optimiser.zero_grad(set_to_none=True)
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 0.25)
@@ -111,8 +113,8 @@ def main() -> None:
     documents = read_for_training([options.documents])
     made = runs(options.kg, documents, options.words, settings)
     words = len(next(iter(made.values())).vocabulary)
-    builder = made["kglm (best)"].builder
-    encoded = made["kglm (best)"].encode(documents, "encoding", counted=True)
+    builder = ChunkBuilder.of(made["kglm (best)"])
+    encoded = DocumentEncoder.of(made["kglm (best)"]).encode_all(documents, "encoding", counted=True)
     plan = iter(epoch_plan(encoded, rows=settings.train.rows, length=settings.train.length, seed=0, epoch=0))
     steps = {"floor": floor_step(settings.encoder, words)}
     steps |= {name: model_step(run.model) for name, run in made.items()}

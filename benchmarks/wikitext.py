@@ -26,12 +26,12 @@ from torch import Tensor, nn
 from kglm.bundled import ENTITIES, FACTS, RELATIONS
 from kglm.files import write_json
 from kglm.kg.imports import import_graph
-from kglm.model.annotation import EncodedDocument
 from kglm.plots import Series, line_chart
 from kglm.runs.run import Run, read_for_training
 from kglm.runs.settings import RunConfig, load_config
 from kglm.text.document import END, START, Document, write_documents
 from kglm.train.batches import StreamPlan
+from kglm.train.encoding import EncodedDocument
 from kglm.train.start import train
 from plain_lstm import PlainLstm
 from table import print_table

@@ -1,9 +1,9 @@
-"""Pictures of the page for the docs, taken from a running server.
+"""Take the pictures of the web page in the docs from a running server.
 
 kglm serve RUN --documents DOCS.jsonl --allow-edit &
 python docs/screenshots.py http://127.0.0.1:8391 docs
 
-Needs what the tests of the page need: the package playwright and Chromium.
+Needs the package playwright and Chromium, like the tests of the page.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def generated(page: Any) -> None:
 
 
 def explored(page: Any) -> None:
-    """A document, and whom one of its mentions came by."""
+    """A document, and the fact behind one of its mentions."""
     page.wait_for_selector("#explore .mention")
     for mention in page.locator("#explore .mention").all():
         mention.click()

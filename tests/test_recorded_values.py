@@ -22,12 +22,12 @@ from kglm import bundled
 from kglm.answer.generate import GenerateConfig
 from kglm.answer.model import FactAwareLM
 from kglm.marginal.cache import Cache
-from kglm.marginal.candidates import named_scene
+from kglm.marginal.candidates import prepare_text
 from kglm.marginal.estimate import MarginalConfig, log_marginal, log_marginal_tracked
-from kglm.marginal.prepared_text import AllEntities, Scene, read
-from kglm.model.chunk import whole
-from kglm.model.text_scores import hidden_states
+from kglm.marginal.prepared_text import AllEntities, PreparedText, read
+from kglm.model.text import hidden_states
 from kglm.text.document import START, Document, read_documents
+from kglm.train.chunks import whole
 from support.toys import OPTIONS, Some, make_toy, random_documents
 from support.trainers import CONFIG, trainer
 
@@ -52,7 +52,7 @@ def losses(home: Path) -> Iterator[tuple[str, Any]]:
         toy = make_toy(home / name, **options)
         documents = random_documents(toy, 9)
         for which in MODELS:
-            if which.startswith("tracker") and toy.encoder.facts != "none":
+            if which.startswith("tracker") and toy.history.facts != "none":
                 continue
             model = getattr(toy, which)
             chunk = toy.builder.build([whole(toy.encoder.encode(each)) for each in documents], ahead=model.ahead)
@@ -87,11 +87,11 @@ def estimates(home: Path) -> Iterator[tuple[str, Any]]:
             for method in ("importance", "particle", "beam", "exact"):
                 candidates = Some(0, 1) if method == "particle" else AllEntities(len(toy.graph))
                 for cache in (Cache(), Cache(0.2)):
-                    scene = Scene(toy, toy.model, document, candidates, cache)
+                    prepared = PreparedText(toy, toy.model, document, candidates, cache)
                     config = MarginalConfig(method, 6, seed=3)  # type: ignore[arg-type]
-                    found = log_marginal(scene, config, proposal=toy.proposal)
+                    found = log_marginal(prepared, config, proposal=toy.proposal)
                     yield f"{name} / {number} / {method} / {cache.share}", [found.log_p, found.upp_log_p, found.ess]
-            if toy.encoder.facts == "none":
+            if toy.history.facts == "none":
                 for method in ("importance", "particle"):
                     config = MarginalConfig(method, 6, seed=3)  # type: ignore[arg-type]
                     text = read(toy, document)
@@ -125,11 +125,11 @@ def answers(home: Path) -> Iterator[tuple[str, Any]]:
         spoken = list(live.generate("France is", config=config))
         yield f"generated with {config}", {"words": [s.word for s in spoken], "p": [s.p for s in spoken]}
     for document in list(read_documents(bundled.ARTICLES))[:2]:
-        scene = named_scene(live.run, live.model, document, live.linker.names)
+        prepared = prepare_text(live.run, live.model, document, live.linker.names)
         for method in ("particle", "beam"):
-            found_p = log_marginal(scene, MarginalConfig(method, 5))  # type: ignore[arg-type]
+            found_p = log_marginal(prepared, MarginalConfig(method, 5))  # type: ignore[arg-type]
             yield f"{document.title} / {method}", [found_p.log_p, found_p.upp_log_p]
-        h_TD = hidden_states(live.model, scene.text)
+        h_TD = hidden_states(live.model, prepared.text)
         yield f"{document.title} / hidden states", [float(h_TD.detach().abs().sum()), float(h_TD.detach()[-1].sum())]
 
 

@@ -13,7 +13,7 @@ from kglm.answer.generate import SILENT, GenerateConfig, Spoken, best_way, gener
 from kglm.answer.next_word import Derivation, next_words
 from kglm.answer.reading import Reading, Span, read
 from kglm.errors import ConfigError
-from kglm.model.annotation import Type
+from kglm.model.types import Type
 from support.toys import Toy, make_toy
 
 
@@ -57,9 +57,9 @@ def test_what_follows_depends_on_who_was_mentioned(reading: Reading) -> None:
         assert words[spoken.word] == pytest.approx(spoken.p)
         assert any(reason == spoken.reason for reason in words.derivations(spoken.word))
         if spoken.reason.type in (Type.NEW, Type.RELATED):
-            assert after.histories.running_K[0] == spoken.reason.entity
+            assert after.histories.running_S[0] == spoken.reason.entity
         elif spoken.reason.type == Type.NONE:
-            assert after.histories.running_K[0] == -1
+            assert after.histories.running_S[0] == -1
         before = after
 
 
@@ -94,7 +94,7 @@ def test_a_prompt_with_two_readings_is_decided_first(toy: Toy) -> None:
     spans = [[Span(0, 1, toy.graph.number(id))] for id in ("Q1", "Q2")]
     both = read(toy, toy.model, ["Mario"], [(0.5, spans[0]), (0.5, spans[1])])
     for _, after in generate(both, GenerateConfig(words=3)):
-        assert len(after.weight_K) == 1
+        assert len(after.weight_S) == 1
     with pytest.raises(ValueError, match="2 histories"):
         both.step("is", 0)
 

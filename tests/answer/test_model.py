@@ -91,7 +91,7 @@ class TestThePapersExample:
             assert reason.type == "related" and reason.copied
             assert str(reason) == "related Barack Obama —date of birth→ August 4, 1961, copied"
         assert [(m.start, m.end, m.id) for m in found.mentions] == [(0, 2, "Q76")]
-        assert found.distribution.p_W.sum() + sum(found.rest.values()) == pytest.approx(1, abs=1e-6)
+        assert found.distribution.p_N.sum() + sum(found.rest.values()) == pytest.approx(1, abs=1e-6)
 
     def test_an_edit_changes_them_at_once(self, model: FactAwareLM) -> None:
         assert best(model, edits=["Barack Obama | date of birth | 21 March 2013"]) > AFTER
@@ -160,7 +160,7 @@ class TestPrompts:
     @pytest.mark.parametrize("prompt", ["", "Zork", "\x00 \x07", "🙂 🙂", "a " * 2000, "Barack", "@@UNKNOWN@@"])
     def test_odd_prompts(self, model: FactAwareLM, prompt: str) -> None:
         found = model.complete(prompt)
-        assert found.distribution.p_W.sum() + sum(found.rest.values()) == pytest.approx(1, abs=1e-5)
+        assert found.distribution.p_N.sum() + sum(found.rest.values()) == pytest.approx(1, abs=1e-5)
 
     @pytest.mark.parametrize(
         ("entity", "error"),

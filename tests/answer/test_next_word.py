@@ -13,8 +13,8 @@ from kglm.answer.completion import Reason
 from kglm.answer.next_word import Derivation, NextWordConfig, NextWords, next_words
 from kglm.answer.reading import Reading, Span, read
 from kglm.errors import DataError
-from kglm.model.annotation import Type
 from kglm.model.histories import CONTINUE, FIRST, NONE
+from kglm.model.types import Type
 from kglm.text.document import START
 from support.brute_force import enumerate_log_joint
 from support.toys import OPTIONS, Step, Toy, legal_steps, make_toy, random_texts, sayable
@@ -56,7 +56,7 @@ def brute_force(toy: Toy, steps: list[Step]) -> tuple[dict[str, float], dict[tup
 
 def test_nothing_but_plain_words_may_be_enumerated(toy: Toy) -> None:
     found = next_words(after(toy, []), NextWordConfig(max_new=0, max_related=0))
-    assert found.p_W.sum() + sum(found.rest.values()) == pytest.approx(1, abs=1e-12)
+    assert found.p_N.sum() + sum(found.rest.values()) == pytest.approx(1, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", OPTIONS)
@@ -66,7 +66,7 @@ def test_it_is_brute_force(tmp_path: Path, name: str) -> None:
         found = next_words(after(toy, steps))
         words, ways = brute_force(toy, steps)
         assert {word: found[word] for word in words} == pytest.approx(words, rel=1e-9, abs=1e-12)
-        assert found.p_W.sum() == pytest.approx(1, abs=1e-9)
+        assert found.p_N.sum() == pytest.approx(1, abs=1e-9)
         assert found.rest == {"new": pytest.approx(0, abs=1e-9), "related": 0.0}
         for word in words:
             reasons = found.derivations(word)
@@ -100,7 +100,7 @@ def test_what_is_cut_off_is_named(toy: Toy, max_new: int, max_related: int) -> N
     [steps] = random_texts(toy, 4, 1, seed=3)
     steps = [Step("Mario", Type.NEW, toy.graph.number("Q1")), *steps[1:2]]
     whole, cut = next_words(after(toy, steps)), next_words(after(toy, steps), NextWordConfig(max_new, max_related))
-    assert cut.p_W.sum() + sum(cut.rest.values()) == pytest.approx(1, abs=1e-9)
+    assert cut.p_N.sum() + sum(cut.rest.values()) == pytest.approx(1, abs=1e-9)
     assert sum(cut.rest.values()) > 1e-3
     assert all(cut[word] <= whole[word] + 1e-12 for word in whole.words)
 
@@ -126,18 +126,18 @@ def test_reading_word_by_word_is_reading_at_once(toy: Toy) -> None:
     reading = after(toy, [])
     for step in steps:
         column = {Type.NONE: NONE, Type.CONTINUE: CONTINUE}.get(step.type, FIRST)
-        before = next_words(reading).p_W.copy()
+        before = next_words(reading).p_N.copy()
         earlier, reading = reading, reading.step(step.word, column, step.node)
-        np.testing.assert_array_equal(next_words(earlier).p_W, before, err_msg="a step changed the reading before it")
+        np.testing.assert_array_equal(next_words(earlier).p_N, before, err_msg="a step changed the reading before it")
     for slow, fast in ((after(toy, steps), reading), (after(toy, steps[:3]), earlier)):
-        np.testing.assert_allclose(next_words(slow).p_W, next_words(fast).p_W, rtol=1e-9)
+        np.testing.assert_allclose(next_words(slow).p_N, next_words(fast).p_N, rtol=1e-9)
 
 
 def test_start_may_be_there_or_not(toy: Toy) -> None:
     node = toy.graph.number("Q1")
     without = next_words(read(toy, toy.model, ["is", "Mario"], [(1.0, [Span(1, 2, node)])]))
     with_start = next_words(read(toy, toy.model, [START, "is", "Mario"], [(1.0, [Span(2, 3, node)])]))
-    np.testing.assert_array_equal(without.p_W, with_start.p_W)
+    np.testing.assert_array_equal(without.p_N, with_start.p_N)
 
 
 @pytest.mark.parametrize("bad", [[(0, 0)], [(0, 3)], [(-1, 1)], [(0, 2), (1, 2)], [(2, 1)]])

@@ -14,13 +14,13 @@ from kglm.answer.next_word import next_words
 from kglm.answer.reading import Span, read
 from kglm.answer.running import beginning, read_on, with_running
 from kglm.marginal.beam import exact
-from kglm.marginal.prepared_text import AllEntities, Scene
+from kglm.marginal.prepared_text import AllEntities, PreparedText
 from kglm.text.document import START, Document
 from support.toys import OPTIONS, Toy, make_toy
 
 
 def log_p(toy: Toy, words: list[str]) -> float:
-    return float(exact(Scene(toy, toy.model, Document("t", [START, *words]), AllEntities(len(toy.graph))))[-1])
+    return float(exact(PreparedText(toy, toy.model, Document("t", [START, *words]), AllEntities(len(toy.graph))))[-1])
 
 
 @pytest.mark.parametrize("name", OPTIONS)

@@ -12,7 +12,7 @@ from kglm.answer.sampled import read_sampled
 from kglm.linking.name_index import NameIndex
 from kglm.marginal.beam import exact
 from kglm.marginal.particle import ParticleConfig
-from kglm.marginal.prepared_text import AllEntities, Scene
+from kglm.marginal.prepared_text import AllEntities, PreparedText
 from kglm.text.document import START, Document
 from support.toys import Toy, make_toy
 
@@ -25,7 +25,7 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Toy:
 
 
 def log_p(toy: Toy, words: list[str]) -> float:
-    return float(exact(Scene(toy, toy.model, Document("t", [START, *words]), AllEntities(len(toy.graph))))[-1])
+    return float(exact(PreparedText(toy, toy.model, Document("t", [START, *words]), AllEntities(len(toy.graph))))[-1])
 
 
 @pytest.mark.parametrize("words", [["Mario"], ["Mario", "Land"], ["Game", "Boy", "is"]], ids=" ".join)
@@ -33,7 +33,7 @@ def test_the_next_word_after_all_annotations(toy: Toy, words: list[str]) -> None
     names = NameIndex.for_graph(toy.graph)
     found = [next_words(read_sampled(toy, toy.model, words, names, MANY, seed)[0]) for seed in range(8)]
     for each in found:
-        assert sum(each.p_W) + sum(each.rest.values()) == pytest.approx(1, abs=1e-9)
+        assert sum(each.p_N) + sum(each.rest.values()) == pytest.approx(1, abs=1e-9)
     known = [word for word in toy.vocabulary.words if not word.startswith("@@")]  # others are the unknown one as well
     assert len(known) == 3
     for word in known:
@@ -57,4 +57,4 @@ def test_one_seed_one_reading_and_no_words(toy: Toy) -> None:
     first, second, other = (read_sampled(toy, toy.model, words, names, few, seed) for seed in (1, 1, 2))
     assert first[1] == second[1] != other[1]
     reading, linked = read_sampled(toy, toy.model, [], names, few)
-    assert linked == [] and len(reading.weight_K) == 1
+    assert linked == [] and len(reading.weight_S) == 1

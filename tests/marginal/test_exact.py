@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from kglm.errors import ConfigError
 from kglm.marginal.beam import beam_search, exact
 from kglm.marginal.cache import Cache
-from kglm.marginal.prepared_text import AllEntities, Scene
+from kglm.marginal.prepared_text import AllEntities, PreparedText
 from kglm.model.options import LatentConfig
 from kglm.text.document import START, Document
 from support.brute_force import enumerate_log_joint
@@ -26,8 +26,8 @@ TEXTS = [["Mario", "is", "Boy"], ["Game", "Boy", "Tennis"], ["Mario", "Land", "1
 PENALTIES = (0.0, math.log(5))
 
 
-def scene(toy: Toy, words: list[str]) -> Scene:
-    return Scene(toy, toy.model, Document("t", [START, *words]), AllEntities(len(toy.graph)))
+def prepared(toy: Toy, words: list[str]) -> PreparedText:
+    return PreparedText(toy, toy.model, Document("t", [START, *words]), AllEntities(len(toy.graph)))
 
 
 def brute_force(toy: Toy, words: list[str]) -> dict[float, float]:
@@ -57,13 +57,13 @@ def unknown(toy: Toy, step: Step) -> bool:
 def test_exact_enumeration_equals_brute_force(tmp_path: Path, name: str, words: list[str]) -> None:
     toy = make_toy(tmp_path, **OPTIONS[name])  # type: ignore[arg-type]
     for penalty, truth in brute_force(toy, words).items():
-        assert exact(scene(toy, words), penalty=penalty)[-1] == pytest.approx(truth, rel=1e-9)
+        assert exact(prepared(toy, words), penalty=penalty)[-1] == pytest.approx(truth, rel=1e-9)
 
 
 def test_the_toy_scores_words_like_the_model(tmp_path: Path) -> None:
     """A word outside the vocabulary that cannot be copied is scored as the unknown word."""
     toy = make_toy(tmp_path)
-    values = exact(scene(toy, ["Tennis"])), exact(scene(toy, ["@@UNKNOWN@@"]))
+    values = exact(prepared(toy, ["Tennis"])), exact(prepared(toy, ["@@UNKNOWN@@"]))
     np.testing.assert_allclose(*values)
 
 
@@ -71,14 +71,14 @@ def test_the_toy_scores_words_like_the_model(tmp_path: Path) -> None:
 def test_a_wider_beam_is_a_better_lower_bound(tmp_path: Path, width: int) -> None:
     toy = make_toy(tmp_path)
     for words in TEXTS:
-        truth, bound = exact(scene(toy, words)), beam_search(scene(toy, words), width)
+        truth, bound = exact(prepared(toy, words)), beam_search(prepared(toy, words), width)
         assert (bound <= truth + 1e-9).all()
-        assert beam_search(scene(toy, words), 100_000)[-1] == pytest.approx(truth[-1], rel=1e-9)
+        assert beam_search(prepared(toy, words), 100_000)[-1] == pytest.approx(truth[-1], rel=1e-9)
 
 
 def test_exact_enumeration_does_not_change_the_prepared_text(tmp_path: Path) -> None:
     toy = make_toy(tmp_path)
-    narrow = Scene(toy, toy.model, Document("t", [START, *TEXTS[0]]), Some(0))
+    narrow = PreparedText(toy, toy.model, Document("t", [START, *TEXTS[0]]), Some(0))
     before = beam_search(narrow, 3)
     exact(narrow)
     np.testing.assert_array_equal(beam_search(narrow, 3), before)
@@ -86,9 +86,9 @@ def test_exact_enumeration_does_not_change_the_prepared_text(tmp_path: Path) -> 
 
 def test_too_large_enumeration_is_an_early_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kglm.marginal.beam.EXACT_LIMIT", 20)
-    view = scene(make_toy(tmp_path), TEXTS[0])
+    view = prepared(make_toy(tmp_path), TEXTS[0])
     asked: list[int] = []
-    monkeypatch.setattr(view, "joint", lambda t, *rest: asked.append(t) or Scene.joint(view, t, *rest))
+    monkeypatch.setattr(view, "joint", lambda t, *rest: asked.append(t) or PreparedText.joint(view, t, *rest))
     with pytest.raises(ConfigError, match="too many for exact enumeration"):
         exact(view)
     assert asked == [0]
@@ -96,13 +96,12 @@ def test_too_large_enumeration_is_an_early_error(tmp_path: Path, monkeypatch: py
 
 def test_tails_are_uniform_above_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With three tails and a limit of two, the scoring of tails is off."""
-    monkeypatch.setattr("kglm.model.chunk.MAX_SCORED_TAILS", 1)
-    monkeypatch.setattr("kglm.model.text_scores.MAX_SCORED_TAILS", 1)
+    monkeypatch.setattr("kglm.model.tails.MAX_SCORED_TAILS", 1)
     toy = make_toy(tmp_path / "on")
     off = make_toy(tmp_path / "off", latent=LatentConfig(tail_scores=False))
     off.model.load_state_dict(toy.model.state_dict())
     for words in TEXTS:
-        np.testing.assert_allclose(exact(scene(toy, words)), exact(scene(off, words)), rtol=1e-12)
+        np.testing.assert_allclose(exact(prepared(toy, words)), exact(prepared(off, words)), rtol=1e-12)
 
 
 ENTITIES = ("Q1", "Q2", "Q3", "Q4")
@@ -132,12 +131,12 @@ def test_the_beam_is_at_most_exact_on_random_graphs(
 ) -> None:
     with tempfile.TemporaryDirectory() as home:
         toy = make_toy(Path(home), **OPTIONS[option] | {"facts": tuple(facts), "names": names, "seed": seed})  # type: ignore[arg-type]
-        truth = exact(scene(toy, words))
-        assert (beam_search(scene(toy, words), width) <= truth + 1e-9).all()
+        truth = exact(prepared(toy, words))
+        assert (beam_search(prepared(toy, words), width) <= truth + 1e-9).all()
         few = Some(*(node for node in candidates if node < len(toy.graph)))
-        narrow = Scene(toy, toy.model, Document("t", [START, *words]), few)
+        narrow = PreparedText(toy, toy.model, Document("t", [START, *words]), few)
         assert (beam_search(narrow, width) <= truth + 1e-9).all()
-        np.testing.assert_allclose(beam_search(scene(toy, words), 10**6), truth, rtol=1e-9)
+        np.testing.assert_allclose(beam_search(prepared(toy, words), 10**6), truth, rtol=1e-9)
         if len(words) <= 2:
             assert truth[-1] == pytest.approx(brute_force(toy, words)[0.0], rel=1e-9)
 
@@ -145,8 +144,8 @@ def test_the_beam_is_at_most_exact_on_random_graphs(
 def test_plain_words_with_a_cache(tmp_path: Path) -> None:
     """Compare with the sum over every annotation, plain and unknown words mixed with the cache by hand."""
     toy, words, cache = make_toy(tmp_path), ["is", "Zork", "is", "Zork"], Cache(0.4, 0.5)
-    cached = Scene(toy, toy.model, Document("t", [START, *words]), AllEntities(len(toy.graph)), cache)
-    plain = scene(toy, words)
+    cached = PreparedText(toy, toy.model, Document("t", [START, *words]), AllEntities(len(toy.graph)), cache)
+    plain = prepared(toy, words)
     with torch.no_grad():
         h_TH = toy.model.encoder(torch.tensor([toy.vocabulary.encode([START, *words[:-1]])])).h_BTD[0]
         h_TH = h_TH[:, : toy.model.sizes[0]]

@@ -9,11 +9,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from kglm.model.annotation import EncodedDocument
-from kglm.model.chunk import Piece, whole
 from kglm.model.entity_nlm import EntityNlm, EntityNlmProposal
 from kglm.model.options import LatentConfig
 from kglm.text.document import Document
+from kglm.train.chunks import Piece, whole
+from kglm.train.encoding import EncodedDocument
 from support.toys import Toy, make_toy
 from support.tracking import LONGEST, Span, all_spans, document, log_joint, made
 
@@ -130,4 +130,4 @@ def test_a_mention_longer_than_any_counts_as_the_longest(toy: Toy, model: Entity
 def test_dates_are_words(toy: Toy) -> None:
     year = "T::9::+1989-00-00T00:00:00Z"
     encoded = toy.encoder.encode(document(["Mario", "is", "1989"], [(0, 1, "Q1"), (2, 1, year)]))
-    assert encoded.column_T.tolist() == [0, -1, -1] and encoded.counts["new_literal"] == 1
+    assert encoded.slot_T.tolist() == [0, -1, -1] and encoded.counts["new_literal"] == 1

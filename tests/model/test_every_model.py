@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import torch
 
-from kglm.model.chunk import Piece, whole
+from kglm.model.base import ChunkModel, Scores
 from kglm.model.options import LatentConfig
-from kglm.model.parts import ChunkModel, Scores
 from kglm.text.document import Document
+from kglm.train.chunks import Piece, whole
 from support.toys import OPTIONS, Toy, make_toy, random_documents
 
 MARGINALS = ("entity", "all", "annotated")

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from kglm.model import parts
-from kglm.model.chunk import Chunk, whole
-from kglm.model.parts import ChunkModel
+from kglm.model import base
+from kglm.model.base import ChunkModel
+from kglm.model.chunk import Chunk
 from kglm.text.vocabulary import UNKNOWN_INDEX
+from kglm.train.chunks import whole
 from support.toys import Toy, make_toy, random_documents
 
 NEARLY_ALL = 0.99999
@@ -26,7 +27,7 @@ def toys(tmp_path_factory: pytest.TempPathFactory) -> tuple[Toy, Toy]:
 
 @pytest.fixture(params=["model", "proposal", "plain"])
 def model(request: pytest.FixtureRequest, toys: tuple[Toy, Toy], monkeypatch: pytest.MonkeyPatch) -> ChunkModel:
-    monkeypatch.setattr(parts, "COMMON", 4)  # the marks
+    monkeypatch.setattr(base, "COMMON", 4)  # the marks
     found: ChunkModel = getattr(toys[0], request.param)
     monkeypatch.setattr(found.encoder, "config", replace(found.encoder.config, unknown_dropout=NEARLY_ALL))
     return found
@@ -50,18 +51,20 @@ def test_it_is_as_if_they_were_not_in_the_vocabulary(toys: tuple[Toy, Toy], mode
     known, without = (chunk_of(toy, toys[0], model) for toy in toys)
     hidden = model.train().hide(known, torch.Generator().manual_seed(0))
     inside = names(known, model)
-    assert torch.equal(hidden.words_BT[inside], without.words_BT[inside])
-    assert not torch.equal(known.words_BT[inside], without.words_BT[inside])
-    assert torch.equal(hidden.words_BT[~inside], known.words_BT[~inside])
-    copied = known.word_position_S[known.match_SJ.any(-1)]
-    other = torch.ones(known.targets_BT.numel(), dtype=torch.bool).index_fill(0, copied, False)
+    assert torch.equal(hidden.words.input_BT[inside], without.words.input_BT[inside])
+    assert not torch.equal(known.words.input_BT[inside], without.words.input_BT[inside])
+    assert torch.equal(hidden.words.input_BT[~inside], known.words.input_BT[~inside])
+    copied = known.mention_words.position_I[known.mention_words.match_IJ.any(-1)]
+    other = torch.ones(known.words.target_BT.numel(), dtype=torch.bool).index_fill(0, copied, False)
     if model.copies:
-        assert torch.equal(hidden.alias_UAL, without.alias_UAL)
-        assert torch.equal(hidden.targets_BT.flatten()[copied], without.targets_BT.flatten()[copied])
-        assert bool((hidden.targets_BT.flatten()[copied] == UNKNOWN_INDEX).all())
+        assert torch.equal(hidden.mention_words.alias_UAL, without.mention_words.alias_UAL)
+        assert torch.equal(hidden.words.target_BT.flatten()[copied], without.words.target_BT.flatten()[copied])
+        assert bool((hidden.words.target_BT.flatten()[copied] == UNKNOWN_INDEX).all())
     else:
-        assert torch.equal(hidden.targets_BT, known.targets_BT) and torch.equal(hidden.alias_UAL, known.alias_UAL)
-    assert torch.equal(hidden.targets_BT.flatten()[other], known.targets_BT.flatten()[other])
+        assert torch.equal(hidden.words.target_BT, known.words.target_BT) and torch.equal(
+            hidden.mention_words.alias_UAL, known.mention_words.alias_UAL
+        )
+    assert torch.equal(hidden.words.target_BT.flatten()[other], known.words.target_BT.flatten()[other])
 
 
 def test_nothing_is_hidden_in_evaluation_and_from_whom_it_is_not_asked(
@@ -82,9 +85,9 @@ def test_a_share_of_the_types_is_hidden_each_wherever_it_stands(toys: tuple[Toy,
     inside, seen = names(chunk, model), set()
     for seed in range(20):
         hidden = model.train().hide(chunk, torch.Generator().manual_seed(seed))
-        changed = hidden.words_BT != chunk.words_BT
-        types = chunk.words_BT[changed].unique().tolist()
-        assert all(bool(changed[inside & (chunk.words_BT == word)].all()) for word in types)
+        changed = hidden.words.input_BT != chunk.words.input_BT
+        types = chunk.words.input_BT[changed].unique().tolist()
+        assert all(bool(changed[inside & (chunk.words.input_BT == word)].all()) for word in types)
         seen.add(tuple(types))
     assert len(seen) > 2
     model.eval()

@@ -11,12 +11,12 @@ import torch
 
 from kglm.errors import ConfigError
 from kglm.kg.ids import NEW
-from kglm.model.annotation import Type
-from kglm.model.chunk import whole
+from kglm.model.base import KglmConfig
 from kglm.model.encoders.awd_lstm import EncoderConfig
 from kglm.model.options import PAPER, LatentConfig
-from kglm.model.parts import KglmConfig
+from kglm.model.types import Type
 from kglm.text.document import START, Document, Mention
+from kglm.train.chunks import whole
 from support.brute_force import enumerate_log_joint
 from support.toys import (
     FACTS,
@@ -167,9 +167,9 @@ class TestLegality:
     def types(self, toy: Toy, steps: list[Step]) -> torch.Tensor:
         chunk = toy.builder.build([whole(toy.encoder.encode(annotated(toy, steps)))])
         h = torch.randn(len(steps), 4, dtype=torch.float64)
-        tables = toy.model.latent.tables(toy.model.words)
-        return toy.model.latent.type_log_probs(
-            h, chunk.feature_BT[0], chunk.named, chunk.related_BT[0], chunk.continue_BT[0], tables
+        tables = toy.model.latent.relations.vectors(toy.model.words, toy.model.entities)
+        return toy.model.latent.types.log_probs(
+            h, chunk.types.state_BT[0], chunk.types.named, chunk.types.related_BT[0], chunk.types.continue_BT[0], tables
         ).exp()  # fmt: skip
 
     def test_illegal_types_have_probability_exactly_zero(self, tmp_path: Path) -> None:
@@ -256,14 +256,14 @@ class TestExplanations:
 class TestTraining:
     def test_a_step_leaves_the_entity_table_alone(self, tmp_path: Path) -> None:
         toy = make_toy(tmp_path)
-        before = toy.model.latent.vector_XD.clone()
+        before = toy.model.entities.vector_XD.clone()
         toy.model.train()
         optimiser = torch.optim.Adam(toy.model.parameters(), 0.1)
         chunk = toy.builder.build([whole(toy.encoder.encode(annotated(toy, random_texts(toy, 6, 1)[0])))])
         scores = toy.model(chunk, generator=torch.Generator().manual_seed(0))
         (scores.regularisation.mean() - scores.total_BT.sum()).backward()
         optimiser.step()
-        assert torch.equal(toy.model.latent.vector_XD, before)
+        assert torch.equal(toy.model.entities.vector_XD, before)
 
     def test_losses_are_charged_where_they_belong(self, tmp_path: Path) -> None:
         """9.3: the entity is paid for once, at the mention's first word."""

@@ -13,10 +13,10 @@ import pytest
 import torch
 
 from kglm.kg.ids import NEW, REFLEXIVE
-from kglm.model.annotation import Type
-from kglm.model.chunk import whole
 from kglm.model.options import LatentConfig
+from kglm.model.types import Type
 from kglm.text.document import START, Document, Mention
+from kglm.train.chunks import whole
 from support.brute_force import enumerate_log_joint
 from support.toys import Step, Toy, annotated, make_toy
 
@@ -60,13 +60,18 @@ def test_without_a_viable_parent_nothing_is_related(tmp_path: Path) -> None:
     chunk = toy.builder.build(
         [whole(toy.encoder.encode(Document("t", [START, "Mario", "is", "is", "Boy"], [first, late])))]
     )
-    assert chunk.related_BT.tolist() == [[False, True, False, False]]
+    assert chunk.types.related_BT.tolist() == [[False, True, False, False]]
     with torch.no_grad():
         scores = toy.model.score(chunk)
-        h_x_TH = toy.model.encoder(chunk.words_BT).h_BTD[0, :, :4]
-        tables = toy.model.latent.tables(toy.model.words)
-        log_type = toy.model.latent.type_log_probs(
-            h_x_TH, chunk.feature_BT[0], chunk.named, chunk.related_BT[0], chunk.continue_BT[0], tables
+        h_x_TH = toy.model.encoder(chunk.words.input_BT).h_BTD[0, :, :4]
+        tables = toy.model.latent.relations.vectors(toy.model.words, toy.model.entities)
+        log_type = toy.model.latent.types.log_probs(
+            h_x_TH,
+            chunk.types.state_BT[0],
+            chunk.types.named,
+            chunk.types.related_BT[0],
+            chunk.types.continue_BT[0],
+            tables,
         )
     assert log_type[2:, Type.RELATED].tolist() == [-math.inf] * 2
     assert int(scores.unexplained) == 1 and scores.entity_BT[0, 3] == 0
@@ -85,8 +90,8 @@ def test_one_window_for_types_parents_and_paths(tmp_path: Path, window: int) -> 
         encoded = toy.encoder.encode(Document("t", tokens, mentions))
         chunk = toy.builder.build([whole(encoded)])
         legal = gap <= window
-        assert bool(chunk.related_BT[0, gap]) == legal
-        assert bool((chunk.parent_MK[1] >= 0).any()) == legal
+        assert bool(chunk.types.related_BT[0, gap]) == legal
+        assert bool((chunk.starts.parent_MP[1] >= 0).any()) == legal
         assert bool(encoded.starts[1].paths) == legal
 
 
@@ -95,5 +100,5 @@ def test_a_repeated_mention_has_the_number_of_its_entity(toy: Toy) -> None:
     ids = ["Q1", "Q2", "Q1", "Q2"]
     mentions = [Mention(k + 1, k + 2, id, "KG", (NEW,), (id,)) for k, id in enumerate(ids)]
     encoded = toy.encoder.encode(Document("t", [START, "Mario", "Boy", "Mario", "Boy"], mentions))
-    assert encoded.spoken == [(0, 0), (1, 1), (2, 0), (3, 1)]
+    assert encoded.mention_words == [(0, 0), (1, 1), (2, 0), (3, 1)]
     assert encoded.entities == [toy.graph.number("Q1"), toy.graph.number("Q2")]

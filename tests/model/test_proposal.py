@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from kglm.model.chunk import whole
 from kglm.model.options import PAPER, LatentConfig
 from kglm.text.document import Document
+from kglm.train.chunks import whole
 from support.toys import Step, Toy, annotated, legal_steps, make_toy
 
 ANNOTATED = LatentConfig(marginal="annotated")

@@ -13,16 +13,18 @@ import torch
 
 from kglm.doctor import examine
 from kglm.errors import ConfigError, DataError, KglmError, VersionError
+from kglm.files import read_json, write_json
 from kglm.kg.edits import FactEdit, NewEntity
 from kglm.kg.embedding.transe import TransEConfig, embed_graph
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import NEW
 from kglm.kg.imports import import_graph
-from kglm.model.chunk import whole
-from kglm.runs.checkpoint import load_tensors, save_tensors
+from kglm.runs.checkpoint import RENAMED, load_tensors, save_tensors
 from kglm.runs.run import Run, read_for_training
 from kglm.runs.settings import PRESETS, SHIPPED, RunConfig, load_config
 from kglm.text.document import START, Document, Mention
+from kglm.train.chunks import ChunkBuilder, whole
+from kglm.train.encoding import DocumentEncoder
 from kglm.train.start import train
 from kglm.train.totals import evaluate
 from support.tiny import DOCUMENTS, ENTITIES, FACTS, RELATIONS
@@ -65,10 +67,25 @@ def test_a_run_has_all_it_needs(kg: Path, tmp_path: Path, model: str) -> None:
 def test_a_loaded_run_scores_as_the_trained_one(run: Path) -> None:
     metrics = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     loaded = Run.open(run)
-    chunk = loaded.builder.build([whole(document) for document in loaded.encode(read_for_training([DOCUMENTS]), "x")])
+    encoded = DocumentEncoder.of(loaded).encode_all(read_for_training([DOCUMENTS]), "x")
+    chunk = ChunkBuilder.of(loaded).build([whole(each) for each in encoded])
     with torch.no_grad():
         nats = -float(loaded.model.score(chunk).total_BT.double().sum()) / chunk.targets
     assert nats == pytest.approx(min(record["valid"]["nats"] for record in metrics), rel=1e-5)
+
+
+def test_a_run_of_format_2_has_the_same_weights_under_other_names(run: Path, tmp_path: Path) -> None:
+    old = shutil.copytree(run, tmp_path / "old")
+    before = {present: name for name, present in RENAMED.items()}
+    tensors = {}
+    for name, tensor in load_tensors(run / "model.safetensors").items():
+        present = next((present for present in before if name.startswith(present)), None)
+        tensors[name if present is None else before[present] + name[len(present) :]] = tensor
+    assert {"latent.cue", "latent.type_head.weight", "latent.parent_bias.weight_Q"} <= set(tensors)
+    save_tensors(old / "model.safetensors", tensors)
+    write_json(old / "run.json", read_json(old / "run.json") | {"format": 2})
+    one, two = (Run.open(home).model.state_dict() for home in (run, old))
+    assert all(torch.equal(one[name], two[name]) for name in one)
 
 
 def test_a_run_begins_with_the_weights_of_another(
@@ -122,7 +139,7 @@ class TestRefusals:
             Run.open(tmp_path)
         shutil.copytree(run, tmp_path / "old")
         (tmp_path / "old" / "run.json").write_text('{"format": 0, "kglm": "0.0.1"}')
-        with pytest.raises(VersionError, match=r"format 0, this version of kglm reads 2; use kglm 0\.0\.1"):
+        with pytest.raises(VersionError, match=r"format 0; this version of kglm reads 2 and 3; use kglm 0\.0\.1"):
             Run.open(tmp_path / "old")
 
     def test_vectors_that_are_missing_or_of_another_size(self, kg: Path, tmp_path: Path) -> None:
@@ -230,11 +247,11 @@ class TestGraphs:
         for name, tensor in one.items():
             rows = len(tensor) if tensor.dim() else None
             assert torch.equal(two[name][:rows] if rows is not None else two[name], tensor), name
-        assert len(two["latent.relation_RD"]) == len(one["latent.relation_RD"]) + 2
-        [document] = after.encode([Document("t", [START, "Zora", "Quist"], [
+        assert len(two["latent.relations.vector_RD"]) == len(one["latent.relations.vector_RD"]) + 2
+        [document] = DocumentEncoder.of(after).encode_all([Document("t", [START, "Zora", "Quist"], [
             Mention(1, 3, "Q999999001", "KG", (NEW,), ("Q999999001",))])], "x")  # fmt: skip
         with torch.no_grad():
-            scores = after.model.score(after.builder.build([whole(document)]))
+            scores = after.model.score(ChunkBuilder.of(after).build([whole(document)]))
         assert torch.isfinite(scores.total_BT).all() and not scores.unknown_BT.any(), "its name is copied"
 
     def test_vectors_that_were_trained_anew(self, run: Path, kg: Path, tmp_path: Path) -> None:
@@ -266,10 +283,11 @@ def test_a_document_far_longer_than_a_chunk(run: Path) -> None:
             mention.moved(mention.start + len(tokens), mention.end + len(tokens)) for mention in short.mentions
         ]
         tokens += short.tokens if not copy else [short.tokens[-1], *short.tokens[1:]]
-    [encoded] = loaded.encode([Document("long", tokens, mentions)], "x")
+    [encoded] = DocumentEncoder.of(loaded).encode_all([Document("long", tokens, mentions)], "x")
     assert len(encoded) > 8000
     values = [
-        evaluate(loaded.model, loaded.builder, [encoded], rows=1, length=length).nats()["nats"] for length in (70, 2000)
+        evaluate(loaded.model, ChunkBuilder.of(loaded), [encoded], rows=1, length=length).nats()["nats"]
+        for length in (70, 2000)
     ]
     assert values[0] == pytest.approx(values[1], rel=1e-5)
 

@@ -12,7 +12,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from kglm.model.annotation import Type, bucket, frequency_bucket, type_feature
+from kglm.model.buckets import bucket, frequency_bucket
+from kglm.model.types import Type
 from kglm.text.document import END, START
 from support.toys import CUE_NAMES, Step, Toy, candidates, given, leads
 
@@ -37,7 +38,7 @@ def word_probability(toy: Toy, h_x: Tensor, node: int, word: str, before: tuple[
     if node < 0:
         scores = (weight @ h_x + bias).exp()
         return float(scores[vocabulary.index[word]] / scores.sum()) if word in vocabulary else 0.0
-    h = model.renderer.projection(torch.cat([h_x, model.latent.entity_vectors(torch.tensor(node))]))
+    h = model.renderer.projection(torch.cat([h_x, model.entities.vectors(torch.tensor(node))]))
     generate = (weight @ h + bias).exp()
     query = torch.tanh(model.renderer.copy.weight @ h)
     total, mass = float(generate.sum()), 0.0
@@ -63,20 +64,31 @@ def word_probability(toy: Toy, h_x: Tensor, node: int, word: str, before: tuple[
 def relation_vector(toy: Toy, relation: int) -> Tensor:
     """v_r, with the words of its name."""
     latent = toy.model.latent
-    vector = latent.relation_RD[relation]
-    words = [word for word in latent.relation_word_NL[relation // 2].tolist() if word]
+    vector = latent.relations.vector_RD[relation]
+    words = [word for word in toy.model.entities.relation_word_KL[relation // 2].tolist() if word]
     if toy.model.config.latent.relation_text and words:
         mean = sum(toy.model.encoder.embedding.weight[word] for word in words) / len(words)
-        vector = vector + mean @ latent.text_2HD[relation % 2]
+        vector = vector + mean @ latent.relations.name_2HD[relation % 2]
     return vector
 
 
 def entity_bias(toy: Toy, node: int, own: set[int]) -> float:
     """b_e; `own` are the entities that the document introduces, if it is one of those that were counted."""
     latent, config = toy.model.latent, toy.model.config.latent
-    bias = float(latent.entity_bias_E[latent.real_E.tolist().index(node)]) if config.entity_bias else 0.0
+    bias = (
+        float(latent.new_entities.bias_E[toy.model.entities.real_E.tolist().index(node)]) if config.entity_bias else 0.0
+    )
     count = toy.builder.introductions.get(node, 0) - (node in own)
-    return bias + (float(latent.frequency[frequency_bucket(max(count, 0))]) if config.frequency_bias else 0.0)
+    return bias + (
+        float(latent.new_entities.frequency_Q[frequency_bucket(max(count, 0))]) if config.frequency_bias else 0.0
+    )
+
+
+def state(inside: bool, goes_on: bool, ends: bool, gap: int | None) -> int:
+    """The number of a mention state."""
+    if inside:
+        return [0, 1, 2, 3][goes_on + 2 * ends]
+    return 12 if gap is None else 4 + bucket(gap)
 
 
 def sentence(before: list[str]) -> list[str]:
@@ -114,7 +126,9 @@ def cue(toy: Toy, h_x: Tensor, relation: int, before: list[str]) -> float:
     if not toy.model.config.latent.cues:
         return 0.0
     latent = toy.model.latent
-    weights = (latent.cue + h_x @ latent.cue_HQ)[3 * (relation % 2) : 3 * (relation % 2) + 3].tolist()
+    weights = (latent.cues.weight_Q + h_x @ latent.cues.context_HQ)[
+        3 * (relation % 2) : 3 * (relation % 2) + 3
+    ].tolist()
     return sum(weight * found for weight, found in zip(weights, named(toy, relation, before), strict=True))
 
 
@@ -124,12 +138,12 @@ def path_probability(
     """π(p) π(r | p) π(e | p, r); `last` holds the candidates and when they were last mentioned."""
     latent, config, graph = toy.model.latent, toy.model.config.latent, toy.graph
     order = list(last)
-    window = toy.encoder.parent_window
+    window = toy.history.parent_window
     scores = {}
     for parent in order:
         if window is None or t - last[parent] <= window:
-            score = float(latent.entity_vectors(torch.tensor(parent)) @ h_p)
-            places = latent.parent_bias.weight_Q + h_x @ latent.parent_bias.context_HQ
+            score = float(toy.model.entities.vectors(torch.tensor(parent)) @ h_p)
+            places = latent.parents.weight_Q + h_x @ latent.parents.context_HQ
             score += float(places[bucket(t - last[parent])]) if config.recency_bias else 0.0
             score += float(places[-2]) if config.subject_bias and parent == order[0] else 0.0
             score += float(places[-1]) if config.sentence_bias and t - last[parent] <= len(before) else 0.0
@@ -154,14 +168,15 @@ def tail_share(toy: Toy, h_x: Tensor, node: int, reached: list[int], before: lis
     def kind(node: int) -> float:
         kinds = [] if instance is None else toy.graph.tails(node, instance).tolist()
         words = {word.casefold() for kind in kinds for word in toy.graph.names(kind)[0].split()}
-        gamma, delta = (latent.cue + h_x @ latent.cue_HQ)[6:].tolist()
+        gamma, delta = (latent.cues.weight_Q + h_x @ latent.cues.context_HQ)[6:].tolist()
         day = toy.graph.id(node).startswith("T::11")
         return gamma * bool(words & said) + delta * day if toy.model.config.latent.cues else 0.0
 
     if not toy.model.config.latent.tail_scores:
         return 1 / len(reached)
     masses = {
-        e: math.exp(float(latent.entity_vectors(torch.tensor(e)) @ (h_x @ latent.tail_HD)) + kind(e)) for e in reached
+        e: math.exp(float(toy.model.entities.vectors(torch.tensor(e)) @ (h_x @ latent.tails.query_HD)) + kind(e))
+        for e in reached
     }
     return masses[node] / sum(masses.values())
 
@@ -169,22 +184,22 @@ def tail_share(toy: Toy, h_x: Tensor, node: int, reached: list[int], before: lis
 def type_probability(toy: Toy, h_x: Tensor, said: Said, step: Step) -> float:
     latent, t = toy.model.latent, len(said.steps)
     related, inside = bool(candidates(toy, said.last, t)), said.inside
-    logits = latent.type_head(h_x)
+    logits = latent.types.head(h_x)
     if toy.model.config.latent.type_cues and toy.encoder.cues is not None:
         found = [named(toy, relation, sentence(said.written)) for relation in range(0, toy.graph.relation_count, 2)]
         for place, most in enumerate(map(max, zip(*found, strict=True))):
-            logits = logits + most * (latent.type_cue_3C[place] + h_x @ latent.type_cue_H3C[:, place])
+            logits = logits + most * (latent.types.cue_3C[place] + h_x @ latent.types.cue_H3C[:, place])
         share = [round((m + a) / 2, 9) for m, _, a in found]
         chosen = share.index(max(share))
-        logits = logits + share[chosen] * (relation_vector(toy, 2 * chosen) @ latent.type_cue_DC)
+        logits = logits + share[chosen] * (relation_vector(toy, 2 * chosen) @ latent.types.relation_DC)
     if toy.model.config.latent.type_features:
         goes_on = ends = False
         if inside:
             goes_on, ends = toy.aliases[said.steps[-1].node].can_follow(said.running)
         gap = None if said.since is None else t - said.since
-        logits = logits + latent.type_feature[type_feature(inside, goes_on, ends, gap)]
+        logits = logits + latent.types.state_QC[state(inside, goes_on, ends, gap)]
     weights = logits.exp()
-    legal = [True, toy.encoder.facts != "topic", related, inside and toy.encoder.mention_types == "continue"]
+    legal = [True, toy.history.facts != "topic", related, inside and toy.history.mention_types == "continue"]
     total = sum(float(w) for w, ok in zip(weights, legal, strict=True) if ok)
     return float(weights[step.type]) / total if legal[step.type] else 1e-300
 
@@ -196,11 +211,11 @@ def step_log_probability(toy: Toy, h_D: Tensor, said: Said, step: Step) -> float
     total = math.log(type_probability(toy, h_x, said, step))
     if step.type == Type.NEW:
         logits = torch.tensor([
-            float(model.latent.entity_vectors(torch.tensor(node)) @ (h_p + h_r)) + entity_bias(toy, node, said.own)
-            for node in model.latent.real_E.tolist()
+            float(model.entities.vectors(torch.tensor(node)) @ (h_p + h_r)) + entity_bias(toy, node, said.own)
+            for node in model.entities.real_E.tolist()
         ], dtype=torch.float64)  # fmt: skip
         share = model.config.latent.uniform_share
-        chosen = model.latent.real_E.tolist().index(step.node)
+        chosen = model.entities.real_E.tolist().index(step.node)
         total += math.log((1 - share) * float(logits.softmax(0)[chosen]) + share / len(logits))
     elif step.type == Type.RELATED:
         probability = path_probability(toy, h_x, h_p, h_r, said.last, t, step, sentence(said.written))

@@ -14,19 +14,23 @@ from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import NEW
 from kglm.kg.literals.literal import is_literal
 from kglm.model.aliases import AliasTable
-from kglm.model.annotation import AnnotationEncoder, Type, frequency_bucket
 from kglm.model.awd_lstm import AwdLstm
-from kglm.model.chunk import ChunkBuilder, whole
+from kglm.model.base import KglmConfig, Scores
+from kglm.model.buckets import frequency_bucket
 from kglm.model.cues import Cues
 from kglm.model.encoders.awd_lstm import EncoderConfig
 from kglm.model.entities import EntityTable, relation_words
 from kglm.model.entity_nlm import EntityNlm, EntityNlmProposal
+from kglm.model.graph_features import GraphFeatures
 from kglm.model.kglm import Kglm
 from kglm.model.options import PAPER, LatentConfig
-from kglm.model.parts import KglmConfig, Scores
 from kglm.model.proposal import Proposal
+from kglm.model.text import HistoryConfig
+from kglm.model.types import Type
 from kglm.text.document import END, START, Document, Mention
 from kglm.text.vocabulary import PADDING, UNKNOWN, Vocabulary
+from kglm.train.chunks import ChunkBuilder, whole
+from kglm.train.encoding import DocumentEncoder
 from support.worlds import make_store
 
 YEAR = "T::9::+1989-00-00T00:00:00Z"
@@ -60,29 +64,38 @@ OPTIONS = {
 }
 
 
-class ToldTopic(AnnotationEncoder):
-    """Documents are about whom the toy says."""
+@dataclass(frozen=True)
+class GivenTopic(HistoryConfig):
+    """All documents have the topic that the toy gives."""
 
-    told: int | None = None
+    given: int | None = None
 
-    def topic(self, document: Document) -> int | None:
-        return self.told
+    def topic(self, graph: KnowledgeGraph, document: Document) -> int | None:
+        return self.given
 
 
 @dataclass
 class Toy:
     """A graph, a vocabulary and a model in double precision with random parameters."""
 
-    graph: KnowledgeGraph
+    features: GraphFeatures
     vocabulary: Vocabulary
-    aliases: AliasTable
-    encoder: ToldTopic
+    history: GivenTopic
+    encoder: DocumentEncoder
     builder: ChunkBuilder
     model: Kglm
     proposal: Proposal
     plain: AwdLstm
     tracker: EntityNlm
     tracker_proposal: EntityNlmProposal
+
+    @property
+    def graph(self) -> KnowledgeGraph:
+        return self.features.graph
+
+    @property
+    def aliases(self) -> AliasTable:
+        return self.features.aliases
 
     def score(self, *documents: Document) -> Scores:
         pieces = [whole(self.encoder.encode(document)) for document in documents]
@@ -110,42 +123,36 @@ def make_toy(
     vocabulary = Vocabulary((PADDING, UNKNOWN, START, END, *words), 5)
     aliases = AliasTable(graph, vocabulary, str.split, max_aliases=2, max_alias_tokens=3)
     cues = Cues(graph, lambda name: CUE_NAMES.get(name, () if name.startswith("P") else name.split()))
-    encoder = ToldTopic(
-        graph,
-        vocabulary,
-        aliases,
-        mention_types=mention_types,  # type: ignore[arg-type]
-        parent_window=parent_window,
-        facts=latent.facts,
-        cues=cues,
-    )
-    encoder.told = None if topic is None or topic not in graph else graph.number(topic)
+    given = None if topic is None or topic not in graph else graph.number(topic)
+    history = GivenTopic(latent.facts, parent_window, mention_types, given)  # type: ignore[arg-type]
     introductions = {graph.number(id): n for id, n in INTRODUCTIONS.items() if id in graph}
-    builder = ChunkBuilder(graph, aliases, parent_window=parent_window, introductions=introductions, cues=cues)
     generator = torch.Generator().manual_seed(seed)
     literal = torch.from_numpy(graph.literal_nodes()[0])
     vectors = torch.nn.functional.normalize(torch.randn(len(graph), SIZE, generator=generator), dim=-1)
     relations = torch.randn(graph.relation_count, SIZE, generator=generator)
     relations[0] = 0
     real = (~literal).nonzero()[:, 0]
-    table = EntityTable(
+    table = EntityTable.make(
         vectors,
         torch.arange(len(graph)),
         real,
-        torch.tensor([frequency_bucket(builder.introductions.get(node, 0)) for node in real.tolist()]),
+        torch.tensor([frequency_bucket(introductions.get(node, 0)) for node in real.tolist()]),
         relations,
         relation_words(graph, vocabulary, lambda name: [name, "is"]),
     )
+    features = GraphFeatures(graph, aliases, cues, table)
     config = KglmConfig(EncoderConfig(embedding=4, hidden=5, layers=2), latent)
-    model = Kglm(config, len(vocabulary), table, generator=generator)
-    for parameter in model.parameters():  # biases start at zero; here every term must matter
+    model = Kglm(config, len(vocabulary), features, generator=generator)
+    for _, parameter in sorted(model.named_parameters()):  # biases start at zero; here every term must matter
         parameter.data += 0.5 * torch.randn(parameter.shape, generator=generator)
-    model.latent.relation_RD.data[0] = 0
-    proposal = Proposal(config, len(vocabulary), table, generator=generator)
+    model.latent.relations.vector_RD.data[0] = 0
+    proposal = Proposal(config, len(vocabulary), features, generator=generator)
     plain = AwdLstm(config.encoder, len(vocabulary), generator=generator)
     trackers = [kind(config.encoder, len(vocabulary), generator=generator) for kind in (EntityNlm, EntityNlmProposal)]
     models = (each.double().eval() for each in (model, proposal, plain, *trackers))
-    return Toy(graph, vocabulary, aliases, encoder, builder, *models)  # type: ignore[arg-type]
+    encoder = DocumentEncoder(features, vocabulary, history)
+    builder = ChunkBuilder(features, parent_window=parent_window, introductions=introductions)
+    return Toy(features, vocabulary, history, encoder, builder, *models)  # type: ignore[arg-type]
 
 
 class Some:
@@ -191,17 +198,17 @@ def surface_words(toy: Toy) -> list[str]:
 
 def given(toy: Toy) -> dict[int, int]:
     """Who is a parent before anything is said, and since when."""
-    return {} if toy.encoder.told is None else {toy.encoder.told: -1}
+    return {} if toy.history.given is None else {toy.history.given: -1}
 
 
 def leads(toy: Toy, node: int) -> bool:
     """Whether who was mentioned is a parent."""
-    scope = toy.encoder.facts
-    return node == toy.encoder.told if scope == "topic" else scope == "all" and not is_literal(toy.graph.id(node))
+    scope = toy.history.facts
+    return node == toy.history.given if scope == "topic" else scope == "all" and not is_literal(toy.graph.id(node))
 
 
 def candidates(toy: Toy, last: dict[int, int], t: int) -> list[int]:
-    window = toy.encoder.parent_window
+    window = toy.history.parent_window
     return [node for node, at in last.items() if window is None or t - at <= window]
 
 
@@ -212,15 +219,15 @@ def legal_steps(toy: Toy, before: list[Step]) -> list[Step]:
         if step.node >= 0 and leads(toy, step.node):
             last[step.node] = t
     found = [Step("", Type.NONE)]
-    if toy.encoder.facts != "topic":
-        found += [Step("", Type.NEW, node) for node in toy.model.latent.real_E.tolist()]
+    if toy.history.facts != "topic":
+        found += [Step("", Type.NEW, node) for node in toy.model.entities.real_E.tolist()]
     for parent in candidates(toy, last, len(before)):
         relations, tails = toy.graph.edges(parent)
         found += [
             Step("", Type.RELATED, tail, parent, relation)
             for relation, tail in zip(relations.tolist(), tails.tolist(), strict=True)
         ]
-    if before and before[-1].node >= 0 and toy.encoder.mention_types == "continue":
+    if before and before[-1].node >= 0 and toy.history.mention_types == "continue":
         found.append(replace(before[-1], word="", type=Type.CONTINUE))
     return found
 

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from kglm.model.annotation import bucket
+from kglm.model.buckets import bucket
 from kglm.model.encoders.awd_lstm import EncoderConfig
 from kglm.model.entity_nlm import EntityNlm
 from kglm.text.document import START, Document, Mention

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kglm.errors import ConfigError
-from kglm.model.annotation import EncodedDocument
 from kglm.model.encoders.awd_lstm import LayerState, State
 from kglm.text.document import START, Document, read_documents
 from kglm.text.repair import repair
 from kglm.train.batches import Carried, Plan, StreamPlan, epoch_plan
+from kglm.train.encoding import EncodedDocument
 from support.toys import make_toy
 
 

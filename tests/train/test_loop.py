@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from kglm.errors import ConfigError, DataError, KglmError, VersionError
-from kglm.model.parts import COMPONENTS
+from kglm.model.base import COMPONENTS
 from kglm.runs.checkpoint import StateDirectory, load_into, load_tensors, save_tensors
 from kglm.runs.settings import TrainConfig
 from kglm.train.loop import Trainer
@@ -228,9 +228,9 @@ class TestCheckpoints:
     def test_a_parameter_added_after_version_0_1_may_be_missing(self, tmp_path: Path) -> None:
         toy = make_toy(tmp_path)
         whole = {name: tensor.clone() for name, tensor in toy.model.state_dict().items()}
-        torch.nn.init.zeros_(toy.model.latent.type_cue_3C)
-        load_into(toy.model, {name: t for name, t in whole.items() if "type_cue_3C" not in name}, tmp_path)
-        assert not toy.model.latent.type_cue_3C.any()
+        torch.nn.init.zeros_(toy.model.latent.types.cue_3C)
+        load_into(toy.model, {name: t for name, t in whole.items() if "types.cue_3C" not in name}, tmp_path)
+        assert not toy.model.latent.types.cue_3C.any()
 
     def test_frozen_tables_and_dropped_weights_are_not_saved(self, tmp_path: Path) -> None:
         names = set(make_toy(tmp_path).model.state_dict())

@@ -18,9 +18,9 @@ import numpy as np
 from kglm.answer.next_word import Derivation, NextWordConfig, NextWords, next_words
 from kglm.answer.reading import Reading
 from kglm.errors import ConfigError
-from kglm.model.annotation import Type
+from kglm.model.arrays import Floats, Ints
 from kglm.model.histories import CONTINUE, FIRST, NONE
-from kglm.model.text_scores import Floats, Ints
+from kglm.model.types import Type
 from kglm.text.document import END, START
 from kglm.text.vocabulary import PADDING, UNKNOWN
 
@@ -78,8 +78,8 @@ def generate(
         yield from _beam(reading, config, enumerate_, pause)
         return
     rng = np.random.default_rng(config.seed)
-    which = rng.choice(len(reading.weight_K), p=reading.weight_K)
-    reading = reading.only(int(which if config.temperature else reading.weight_K.argmax()))
+    which = rng.choice(len(reading.weight_S), p=reading.weight_S)
+    reading = reading.only(int(which if config.temperature else reading.weight_S.argmax()))
     said = 0
     for _ in range(_limit(config)):
         if said >= config.words:
@@ -89,7 +89,7 @@ def generate(
         index = _draw(words, reading, config, rng)
         if index is None:
             return
-        spoken = Spoken(words.words[index], float(words.p_W[index]), _way(words, words.words[index], rng, config))
+        spoken = Spoken(words.words[index], float(words.p_N[index]), _way(words, words.words[index], rng, config))
         reading = _follow(reading, spoken)
         yield spoken, reading
         said += _counts(spoken.word)
@@ -105,11 +105,11 @@ def _limit(config: GenerateConfig) -> int:
 
 
 def _speakable(words: NextWords, silent: Iterable[str] = SILENT) -> Floats:
-    p_W = words.p_W.copy()
+    p_N = words.p_N.copy()
     for word in silent:
         if (place := words.index(word)) is not None:
-            p_W[place] = 0.0
-    return p_W
+            p_N[place] = 0.0
+    return p_N
 
 
 def _new(words: NextWords, reading: Reading, config: GenerateConfig) -> Floats:
@@ -131,18 +131,18 @@ def repeated(said: Sequence[str], length: int) -> set[str]:
 
 def _draw(words: NextWords, reading: Reading, config: GenerateConfig, rng: np.random.Generator) -> int | None:
     """The place of the next word; None when there is none to say."""
-    p_W = _speakable(words) if config.temperature else _new(words, reading, config)
-    if not p_W.any():
+    p_N = _speakable(words) if config.temperature else _new(words, reading, config)
+    if not p_N.any():
         return None
     if config.temperature == 0:
-        return int(p_W.argmax())
+        return int(p_N.argmax())
     with np.errstate(divide="ignore", over="ignore"):
-        share_W = np.exp((np.log(p_W) - np.log(p_W.max())) / config.temperature)
-    share_W /= share_W.sum()
-    order = np.argsort(-share_W, kind="stable")
-    until = np.cumsum(share_W[order])
+        share_N = np.exp((np.log(p_N) - np.log(p_N.max())) / config.temperature)
+    share_N /= share_N.sum()
+    order = np.argsort(-share_N, kind="stable")
+    until = np.cumsum(share_N[order])
     kept = order[: int(np.searchsorted(until, config.top_p * until[-1])) + 1]
-    until = np.cumsum(share_W[kept])
+    until = np.cumsum(share_N[kept])
     return int(kept[min(int(np.searchsorted(until, rng.random() * until[-1], side="right")), len(kept) - 1)])
 
 
@@ -187,7 +187,7 @@ def _beam(
     reading: Reading, config: GenerateConfig, enumerate_: NextWordConfig | None, pause: Callable[[], None]
 ) -> Iterator[tuple[Spoken, Reading]]:
     """The most probable text that a beam over words finds; each word by its most probable step."""
-    start = reading.only(int(np.argmax(reading.weight_K)))
+    start = reading.only(int(np.argmax(reading.weight_S)))
     beam = [_Hypothesis(0.0, 0, start, ())]
     for _ in range(_limit(config)):
         if all(each.said >= config.words for each in beam):
@@ -202,9 +202,9 @@ def _beam(
             pause()
             words = next_words(each.reading, enumerate_)
             spread.append(words)
-            p_W = _new(words, each.reading, config)
-            for place in _best(p_W, config.beam).tolist():
-                found.append((each.log_p + math.log(p_W[place]), number, words.words[place], float(p_W[place])))
+            p_N = _new(words, each.reading, config)
+            for place in _best(p_N, config.beam).tolist():
+                found.append((each.log_p + math.log(p_N[place]), number, words.words[place], float(p_N[place])))
         if not found:
             break
         found.sort(key=lambda entry: -entry[0])
@@ -214,10 +214,10 @@ def _beam(
     yield from beam[0].text
 
 
-def _best(p_W: Floats, count: int) -> Ints:
+def _best(p_N: Floats, count: int) -> Ints:
     """The places of the greatest, none of them zero."""
-    order = np.argsort(-p_W, kind="stable")[:count]
-    return np.asarray(order[p_W[order] > 0], np.int64)
+    order = np.argsort(-p_N, kind="stable")[:count]
+    return np.asarray(order[p_N[order] > 0], np.int64)
 
 
 def _extended(before: _Hypothesis, words: NextWords | None, log_p: float, word: str, p: float) -> _Hypothesis:

@@ -1,6 +1,6 @@
-"""A text as far as it has been read: what the model remembers of it before the next word.
+"""The state of the model after a text: encoder state, and weighted mention histories.
 
-Legend: K mention histories, each with a weight: one if it is known who is mentioned where, several if it is not.
+There is one history if the mentions of the text are given, and several if they are uncertain.
 """
 
 from __future__ import annotations
@@ -14,16 +14,18 @@ import torch
 from torch import Tensor
 
 from kglm.errors import DataError
-from kglm.marginal.prepared_text import Parts
+from kglm.model.arrays import Floats
 from kglm.model.encoders.awd_lstm import State
-from kglm.model.histories import CONTINUE, FIRST, NONE, Cast, Histories, HistorySettings
+from kglm.model.histories import CONTINUE, FIRST, NONE, Histories
 from kglm.model.kglm import Kglm
-from kglm.model.text_scores import Floats, LatentTables, Text
+from kglm.model.latent import TextLatent
+from kglm.model.local_graph import MentionedEntities
+from kglm.model.text import Components, Text
 from kglm.text.document import START, Document
 
 
 class Span(NamedTuple):
-    """Words [start, end) of a text name a node."""
+    """Words [start, end) of a text are a mention of a node."""
 
     start: int
     end: int
@@ -35,75 +37,80 @@ Annotation = Sequence[Span]
 
 @dataclass(frozen=True)
 class Reading:
-    """The state before target t, the word after the last one read. Nothing changes it: a step gives another."""
+    """The state before position t, which predicts the next word. Immutable: `step` returns another one."""
 
-    parts: Parts
+    components: Components
     model: Kglm
     surface: tuple[str, ...]
     """The words read, `@@START@@` first."""
     state: State
     h_D: Tensor
     histories: Histories
-    weight_K: Floats
-    """How probable the histories are; they sum to 1."""
+    weight_S: Floats
+    """Probabilities of the histories; they sum to 1."""
 
     @property
     def t(self) -> int:
-        """The number of the next target."""
+        """The position that predicts the next word."""
         return len(self.surface) - 1
 
-    def tables(self) -> LatentTables:
-        """Scores of the latent variables of the next target."""
+    def latent(self) -> TextLatent:
+        """Distributions of the latent variables at the next position."""
         with torch.no_grad():
-            cues = self.parts.encoder.text_cues(self.surface, self.t, 1)
-            return LatentTables(self.model, self.h_D[None], self.parts.graph, cues, first=self.t)
+            cues = self.components.features.text_cues(self.surface, self.t, 1)
+            return self.model.text_latent(self.h_D[None], cues, first=self.t)
 
-    def said(self, k: int) -> tuple[str, ...]:
-        """The words of the mention that is running in a history."""
-        if self.histories.running_K[k] < 0:
+    def running_words(self, s: int) -> tuple[str, ...]:
+        """The words so far of the mention that is running in history s."""
+        if self.histories.running_S[s] < 0:
             return ()
-        return self.surface[int(self.histories.begun_K[k]) + 1 :]
+        return self.surface[int(self.histories.begun_S[s]) + 1 :]
 
-    def only(self, k: int) -> Reading:
-        """As if history k were the only one."""
-        return replace(self, histories=self.histories.select(np.array([k])), weight_K=np.ones(1))
+    def only(self, s: int) -> Reading:
+        """The reading with history s as the only one."""
+        return replace(self, histories=self.histories.select(np.array([s])), weight_S=np.ones(1))
 
     def step(self, word: str, column: int, node: int = -1) -> Reading:
-        """Read one more word in the only history: no mention, the next word of the running one, or the first of one."""
-        if len(self.weight_K) != 1:
-            raise ValueError(f"{len(self.weight_K)} histories cannot take one step: choose one with `only`")
+        """Read one more word in the only history, by a column of `Histories.steps` and the node that it starts."""
+        if len(self.weight_S) != 1:
+            raise ValueError(f"{len(self.weight_S)} histories cannot take one step: choose one with `only`")
         histories = self.histories.select(np.zeros(1, np.int64))
         surface = (*self.surface, word)
         histories.text = _text(surface, histories.text.topic)
         histories.advance(self.t, np.array([column]), [node])
-        h_D, state = encode(self.model, self.parts.vocabulary.encode([word]), self.state)
-        return replace(self, surface=surface, state=state, h_D=h_D, histories=histories, weight_K=np.ones(1))
+        h_D, state = encode(self.model, self.components.vocabulary.encode([word]), self.state)
+        return replace(self, surface=surface, state=state, h_D=h_D, histories=histories, weight_S=np.ones(1))
 
 
 def read(
-    parts: Parts, model: Kglm, words: Sequence[str], annotations: Sequence[tuple[float, Annotation]] = ((1.0, ()),)
+    components: Components,
+    model: Kglm,
+    words: Sequence[str],
+    annotations: Sequence[tuple[float, Annotation]] = ((1.0, ()),),
 ) -> Reading:
-    """Read a text of which it is known, or known with some probability, who is mentioned where.
+    """Read a text with its possible annotations and their probabilities.
 
-    `words` may begin with `@@START@@`; the places of mentions count the words as they are given.
+    `words` may begin with `@@START@@`; spans count the words as they are given.
     """
     shift = 0 if words and words[0] == START else 1
     surface = (*([START] * shift), *words)
-    weight_K = np.array([weight for weight, _ in annotations], np.float64)
-    if not len(weight_K) or not (weight_K >= 0).all() or not weight_K.sum() > 0:
+    weight_S = np.array([weight for weight, _ in annotations], np.float64)
+    if not len(weight_S) or not (weight_S >= 0).all() or not weight_S.sum() > 0:
         raise DataError("no annotation has a probability above 0", remedy="give at least one")
-    settings = HistorySettings.of(parts.encoder)
-    topic = parts.encoder.topic(Document("", list(surface)))
-    if topic is None and settings.facts == "topic":  # then whoever is known to be mentioned first
+    features, config = components.features, components.history
+    topic = config.topic(features.graph, Document("", list(surface)))
+    if topic is None and config.facts == "topic":  # then the first entity mentioned
         topic = next((node for _, annotation in annotations for _, _, node in annotation), None)
-    histories = Histories.start(len(weight_K), _text(surface, topic), Cast(parts.graph), parts.aliases, settings)
-    steps = [_steps(len(surface), annotation, shift, settings.continues) for _, annotation in annotations]
+    histories = Histories.start(
+        len(weight_S), _text(surface, topic), MentionedEntities(features.graph), features.aliases, config
+    )
+    steps = [_steps(len(surface), annotation, shift, config.continues) for _, annotation in annotations]
     for t in range(len(surface) - 1):
         nodes = sorted({node for step_T in steps if (node := step_T[t][1]) >= 0})
         columns = [FIRST + nodes.index(node) if node >= 0 else column for column, node in (s[t] for s in steps)]
         histories.advance(t, np.array(columns), nodes)
-    h_D, state = encode(model, parts.vocabulary.encode(surface))
-    return Reading(parts, model, surface, state, h_D, histories, weight_K / weight_K.sum())
+    h_D, state = encode(model, components.vocabulary.encode(surface))
+    return Reading(components, model, surface, state, h_D, histories, weight_S / weight_S.sum())
 
 
 def _text(surface: Sequence[str], topic: int | None) -> Text:
@@ -111,7 +118,7 @@ def _text(surface: Sequence[str], topic: int | None) -> Text:
 
 
 def _steps(length: int, annotation: Annotation, shift: int, continues: bool) -> list[tuple[int, int]]:
-    """What each target is: a column of a table of steps, and for the start of a mention its node."""
+    """The step of each position: a column of `Histories.steps`, and the node that it starts or -1."""
     result = [(NONE, -1)] * (length - 1)
     last = 1 - shift
     for start, end, node in sorted(annotation):
@@ -127,7 +134,7 @@ def _steps(length: int, annotation: Annotation, shift: int, continues: bool) -> 
 
 
 def encode(model: Kglm, words: Sequence[int], state: State | None = None) -> tuple[Tensor, State]:
-    """The hidden state after words, and the recurrent state."""
+    """h after the last of these words, and the encoder's state."""
     with torch.no_grad():
         h_TD, state = model.encoder.read_text(torch.tensor(words), state)
     return h_TD[-1], state

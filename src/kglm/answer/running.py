@@ -1,11 +1,11 @@
-"""The last words of a prompt may be the beginning of a name, of which the rest is to come: "was born on August".
+"""Unfinished names: the last words of a prompt may be the beginning of a name, as in "was born on August".
 
-Who links a text looks for whole names. So where the last words begin a name that some fact of the mentioned entities
-leads to, whether it is meant is asked of the model, word by word:
+The linker finds whole names only. So where the last words begin a name that some fact of the mentioned entities leads
+to, the model decides, word by word, whether it is meant:
 
     p(z_≤t | x_≤t) ∝ p(z_<t | x_<t) p(x_t, z_t | x_<t, z_<t)
 
-by the enumeration of the next word, of which the most probable annotations are kept.
+by enumerating the next word. The most probable annotations are kept.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from typing import NamedTuple
 from kglm.answer.generate import steps
 from kglm.answer.next_word import Derivation, NextWordConfig, NextWords, next_words
 from kglm.answer.reading import Annotation, Reading, Span, read
-from kglm.marginal.prepared_text import Parts
 from kglm.model.histories import CONTINUE, NONE
 from kglm.model.kglm import Kglm
+from kglm.model.text import Components
 from kglm.text.vocabulary import UNKNOWN, Vocabulary
 
 MOST = 8
-"""Annotations that are kept."""
+"""Annotations to keep."""
 LEAST = 1e-3
-"""Less probable ones are left out."""
+"""Probability below which an annotation is dropped."""
 FACTS = 5000
-"""Facts of the mentioned ones that are looked through."""
+"""Facts of the mentioned entities to search for names."""
 
 
 class _Branch(NamedTuple):
-    """An annotation of the words so far, and the reading that it gives."""
+    """An annotation of the words so far, its probability, and the reading of the text with it."""
 
     weight: float
     reading: Reading
@@ -39,35 +39,35 @@ class _Branch(NamedTuple):
 
 
 def with_running(
-    parts: Parts, model: Kglm, words: Sequence[str], annotations: Sequence[tuple[float, Annotation]]
+    components: Components, model: Kglm, words: Sequence[str], annotations: Sequence[tuple[float, Annotation]]
 ) -> list[tuple[float, Annotation]]:
-    """The annotations of a prompt, also those in which its last words begin a name, each with its probability.
+    """Annotations of a prompt with their probabilities, including those in which its last words begin a name.
 
     `words` are without `@@START@@`.
     """
     spans = [span for _, annotation in annotations for span in annotation]
     first = max((span.end for span in spans), default=len(words))
-    begun = beginning(parts, words[first:], {span.node for span in spans})
+    begun = beginning(components, words[first:], {span.node for span in spans})
     if not begun:
         return list(annotations)
-    found = read_on(parts, model, words, len(words) - begun, annotations)
+    found = read_on(components, model, words, len(words) - begun, annotations)
     return [(p, spans) for p, spans in found if p >= LEAST]
 
 
-def beginning(parts: Parts, words: Sequence[str], mentioned: Collection[int]) -> int:
-    """How many of the last words begin a name of someone whom a fact of the mentioned leads to; 0 if none do."""
-    tails = (tail for node in sorted(mentioned) for tail in parts.graph.edges(node).tail.tolist())
+def beginning(components: Components, words: Sequence[str], mentioned: Collection[int]) -> int:
+    """How many of the last words begin a name that a fact of the mentioned entities leads to; 0 if none do."""
+    tails = (tail for node in sorted(mentioned) for tail in components.features.graph.edges(node).tail.tolist())
     reached = set(islice(tails, FACTS))
-    names = {name for tail in reached for name in parts.aliases[tail].names if name[0] in words}
+    names = {name for tail in reached for name in components.features.aliases[tail].names if name[0] in words}
     for start in range(len(words)):
-        said = tuple(words[start:])
-        if any(len(name) > len(said) and name[: len(said)] == said for name in names):
-            return len(said)
+        prefix = tuple(words[start:])
+        if any(len(name) > len(prefix) and name[: len(prefix)] == prefix for name in names):
+            return len(prefix)
     return 0
 
 
 def read_on(
-    parts: Parts,
+    components: Components,
     model: Kglm,
     words: Sequence[str],
     start: int,
@@ -76,26 +76,26 @@ def read_on(
     limits: NextWordConfig | None = None,
     most: int = MOST,
 ) -> list[tuple[float, Annotation]]:
-    """Annotations of all words, given those of the words before `start`: the most probable, as if these were all."""
-    before = read(parts, model, words[:start], annotations)
-    weighed = zip(before.weight_K.tolist(), annotations, strict=True)
-    branches = [_Branch(weight, before.only(k), tuple(spans)) for k, (weight, (_, spans)) in enumerate(weighed)]
+    """The most probable annotations of all words, given those of the words before `start`; they sum to 1."""
+    before = read(components, model, words[:start], annotations)
+    weighed = zip(before.weight_S.tolist(), annotations, strict=True)
+    branches = [_Branch(weight, before.only(s), tuple(spans)) for s, (weight, (_, spans)) in enumerate(weighed)]
     for place in range(start, len(words)):
         found = [
             (branch.weight * p, branch, column, node)
             for branch in branches
             for (column, node), p in steps(
-                _reasons(next_words(branch.reading, limits), words[place], parts.vocabulary)
+                _reasons(next_words(branch.reading, limits), words[place], components.vocabulary)
             ).items()
         ]
-        kept = sorted(found, key=lambda way: -way[0])[:most]
+        kept = sorted(found, key=lambda step: -step[0])[:most]
         branches = [_longer(branch, words[place], place, column, node, p) for p, branch, column, node in kept]
     total = sum(branch.weight for branch in branches)
     return [(branch.weight / total, branch.spans) for branch in branches]
 
 
 def _longer(branch: _Branch, word: str, place: int, column: int, node: int, weight: float) -> _Branch:
-    """The branch with one more word, which came by this step."""
+    """The branch with one more word, read by this step."""
     spans = branch.spans
     if column == CONTINUE:
         spans = (*spans[:-1], spans[-1]._replace(end=place + 1))
@@ -105,7 +105,7 @@ def _longer(branch: _Branch, word: str, place: int, column: int, node: int, weig
 
 
 def _reasons(found: NextWords, word: str, vocabulary: Vocabulary) -> list[Derivation]:
-    """The ways to a word. One that is not in the vocabulary is copied, or else said as the unknown word."""
+    """Explanations of a word. One outside of the vocabulary is copied, or else it is the unknown word."""
     reasons = found.derivations(word)
     if word in vocabulary:
         return reasons

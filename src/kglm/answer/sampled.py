@@ -1,7 +1,7 @@
-"""Reading a prompt of which nobody says who is mentioned: annotations drawn from the model's own posterior.
+"""Reading a prompt without a linker: annotations drawn from the model's own posterior.
 
-A particle filter over the words read so far leaves mention histories z_<t with weights that stand for p(z_<t | x_<t).
-The next word after them is an estimate of p(x_t | x_<t), which comes closer with more particles.
+A particle filter over the words leaves mention histories z_<t with weights that approximate p(z_<t | x_<t). The next
+word after them is an estimate of p(x_t | x_<t), which gets better with more particles.
 """
 
 from __future__ import annotations
@@ -13,36 +13,36 @@ import numpy as np
 from kglm.answer.reading import Reading, Span, encode, read
 from kglm.linking.linker import LinkedName, marginal_links
 from kglm.linking.name_index import NameIndex
-from kglm.marginal.candidates import named_scene
+from kglm.marginal.candidates import prepare_text
 from kglm.marginal.particle import ParticleConfig, particle_filter
-from kglm.marginal.prepared_text import Parts
 from kglm.model.histories import CONTINUE, FIRST
 from kglm.model.kglm import Kglm
+from kglm.model.text import Components
 from kglm.text.document import START, Document
 
 
 def read_sampled(
-    parts: Parts, model: Kglm, words: Sequence[str], names: NameIndex, config: ParticleConfig, seed: int = 0
+    components: Components, model: Kglm, words: Sequence[str], names: NameIndex, config: ParticleConfig, seed: int = 0
 ) -> tuple[Reading, list[LinkedName]]:
-    """Read words (without `@@START@@`), and say who was mentioned where in how large a share of the posterior."""
+    """Read words (without `@@START@@`); return the state after them and the mentions with their posteriors."""
     if not words:
-        return read(parts, model, words), []
+        return read(components, model, words), []
     surface = (START, *words)
-    scene = named_scene(parts, model, Document("prompt", list(surface), []), names)
-    found = particle_filter(scene, config, seed)
-    share_K = np.exp(found.log_w_K - np.logaddexp.reduce(found.log_w_K))
+    prepared = prepare_text(components, model, Document("prompt", list(surface), []), names)
+    found = particle_filter(prepared, config, seed)
+    share_S = np.exp(found.log_w_S - np.logaddexp.reduce(found.log_w_S))
     groups: dict[bytes, list[int]] = {}
-    for k in np.flatnonzero(share_K).tolist():
-        groups.setdefault(found.histories.key(k), []).append(k)
+    for s in np.flatnonzero(share_S).tolist():
+        groups.setdefault(found.histories.key(s), []).append(s)
     histories = found.histories.select(np.array([group[0] for group in groups.values()]))
-    weight_K = np.array([share_K[group].sum() for group in groups.values()])
-    h_D, state = encode(model, parts.vocabulary.encode(surface))
-    reading = Reading(parts, model, surface, state, h_D, histories, weight_K / weight_K.sum())
-    return reading, marginal_links(zip(share_K.tolist(), map(_spans, found.paths()), strict=True))
+    weight_S = np.array([share_S[group].sum() for group in groups.values()])
+    h_D, state = encode(model, components.vocabulary.encode(surface))
+    reading = Reading(components, model, surface, state, h_D, histories, weight_S / weight_S.sum())
+    return reading, marginal_links(zip(share_S.tolist(), map(_spans, found.paths()), strict=True))
 
 
 def _spans(steps: Iterable[tuple[int, int]]) -> list[Span]:
-    """The mentions of a path."""
+    """The mentions of a sequence of steps."""
     spans: list[Span] = []
     for t, (column, node) in enumerate(steps):
         if column == CONTINUE:

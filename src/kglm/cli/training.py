@@ -41,7 +41,7 @@ def train(
     json: Json = False,
 ) -> None:
     """Train a model. Ctrl-C saves; --resume goes on exactly where it was."""
-    from kglm.model.parts import COMPONENTS
+    from kglm.model.base import COMPONENTS
     from kglm.runs.settings import load_config
     from kglm.train.start import train as run_training
 

@@ -24,8 +24,8 @@ from torch import Tensor
 
 from kglm.errors import ConfigError
 from kglm.marginal.cache import NO_CACHE, Cache
+from kglm.model.arrays import Floats, array
 from kglm.model.awd_lstm import AwdLstm
-from kglm.model.text_scores import Floats, array
 
 CHUNK = 500
 """Words scored in one step if the weights do not change."""

@@ -27,9 +27,9 @@ from kglm.errors import ConfigError
 from kglm.evaluate.prompts import SCORERS, Prompt, expected_answer
 from kglm.kg.graph import KnowledgeGraph
 from kglm.linking.linker import joint_links
-from kglm.model.annotation import Type
 from kglm.model.awd_lstm import AwdLstm
 from kglm.model.table import MODELS, Mode
+from kglm.model.types import Type
 from kglm.progress import progress
 from kglm.runs.run import Run
 from kglm.text.document import START

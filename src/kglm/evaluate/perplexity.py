@@ -25,19 +25,20 @@ from kglm.errors import ConfigError, DataError
 from kglm.evaluate.adaptive import NO_ADAPTATION, Adaptation, adaptive_log_probs
 from kglm.files import digest_of
 from kglm.linking.name_index import NameIndex
-from kglm.marginal.candidates import named_scene
+from kglm.marginal.candidates import prepare_text
 from kglm.marginal.estimate import Estimate, MarginalConfig, known, log_marginal, log_marginal_tracked
-from kglm.marginal.prepared_text import AllEntities, Scene, read
+from kglm.marginal.prepared_text import AllEntities, PreparedText, read
+from kglm.model.arrays import Floats
 from kglm.model.awd_lstm import AwdLstm
-from kglm.model.chunk import Piece
 from kglm.model.entity_nlm import EntityNlm, EntityNlmProposal
 from kglm.model.kglm import Kglm
 from kglm.model.proposal import Proposal
-from kglm.model.text_scores import Floats
 from kglm.parallel import ordered_map
 from kglm.progress import progress
 from kglm.runs.run import Run
 from kglm.text.document import Document
+from kglm.train.chunks import ChunkBuilder, Piece
+from kglm.train.encoding import DocumentEncoder
 
 Method = Literal["importance", "particle", "beam", "exact", "annotated"]
 RESAMPLES = 1000
@@ -160,10 +161,10 @@ class Perplexity:
         """Estimate of p(x), the sum over mentions and facts."""
         model, cache = cast(Kglm, self.run.model), self.adaptation.cache
         if self._names is None:
-            scene = Scene(self.run, model, document, AllEntities(len(self.run.graph)), cache)
+            prepared = PreparedText(self.run, model, document, AllEntities(len(self.run.graph)), cache)
         else:
-            scene = named_scene(self.run, model, document, self._names, cache)
-        return log_marginal(scene, self.config, proposal=cast(Proposal | None, self._proposal))
+            prepared = prepare_text(self.run, model, document, self._names, cache)
+        return log_marginal(prepared, self.config, proposal=cast(Proposal | None, self._proposal))
 
     def _tracked(self, document: Document) -> Estimate:
         """Estimate of p(x), the sum over tracked entities, by samples of the proposal."""
@@ -176,13 +177,13 @@ class Perplexity:
     def _annotated(self, document: Document) -> tuple[Estimate, int]:
         """The joint likelihood of words and annotation, and the number of mentions that no fact explains."""
         started = time.perf_counter()
-        encoded = self.run.encoder.encode(document)
+        encoded, builder = DocumentEncoder.of(self.run).encode(document), ChunkBuilder.of(self.run)
         model, state, unexplained = self.run.model, None, 0
         log_p, unknown = [np.zeros(0)], [np.zeros(0, np.bool_)]
         with torch.no_grad():
             for start in range(0, len(encoded), LENGTH):
                 piece = Piece(encoded, start, min(start + LENGTH, len(encoded)))
-                scores = model.score(self.run.builder.build([piece], ahead=model.ahead), state)
+                scores = model.score(builder.build([piece], ahead=model.ahead), state)
                 state = scores.state
                 unexplained += int(scores.unexplained)
                 log_p.append(scores.total_BT[0].double().numpy())

@@ -9,63 +9,63 @@ from __future__ import annotations
 import numpy as np
 
 from kglm.errors import ConfigError
-from kglm.marginal.prepared_text import AllEntities, Candidates, Scene
-from kglm.model.histories import FIRST, Cast, Histories
-from kglm.model.text_scores import Floats, Ints
+from kglm.marginal.prepared_text import AllEntities, Candidates, PreparedText
+from kglm.model.arrays import Floats, Ints
+from kglm.model.histories import FIRST, Histories
 
 EXACT_LIMIT = 200_000
 """Most steps that exact enumeration may score at one position; above, it raises an error."""
 
 
 def beam_search(
-    scene: Scene, width: int | None, *, penalty: float = 0.0, candidates: Candidates | None = None
+    prepared: PreparedText, width: int | None, *, penalty: float = 0.0, candidates: Candidates | None = None
 ) -> Floats:
     """log Σ p(x_≤t, z_≤t) over the histories in the beam, after each target; over all histories without a width."""
-    candidates = scene.candidates if candidates is None else candidates
+    candidates = prepared.candidates if candidates is None else candidates
     if width is not None and width < 1:
         raise ConfigError(f"beam width {width}", remedy="give at least 1")
-    histories, log_w_K = scene.histories(1, Cast(scene.parts.graph)), np.zeros(1)
-    totals_T = np.empty(len(scene))
-    for t in range(len(scene)):
+    histories, log_w_S = prepared.histories(1), np.zeros(1)
+    totals_T = np.empty(len(prepared))
+    for t in range(len(prepared)):
         nodes = list(candidates.at(t))
-        _check_size(scene, t, width, len(histories) * (FIRST + len(nodes)))
-        joint_KJ = log_w_K[:, None] + scene.joint(t, histories, nodes, penalty)
-        hope_KJ = scene.hopes(t, histories, nodes, penalty)
-        kept = np.flatnonzero(np.isfinite(joint_KJ))
+        _check_size(prepared, t, width, len(histories) * (FIRST + len(nodes)))
+        joint_SZ = log_w_S[:, None] + prepared.joint(t, histories, nodes, penalty)
+        lookahead_SZ = prepared.lookahead(t, histories, nodes, penalty)
+        kept = np.flatnonzero(np.isfinite(joint_SZ))
         if width is not None and len(kept) > 4 * width:  # more than the width, because some will be merged
-            best = np.argpartition((joint_KJ + hope_KJ).flat[kept], -4 * width)[-4 * width :]
+            best = np.argpartition((joint_SZ + lookahead_SZ).flat[kept], -4 * width)[-4 * width :]
             kept = kept[np.sort(best)]
-        from_K, column_K = np.divmod(kept, FIRST + len(nodes))
-        histories = histories.select(from_K)
-        histories.advance(t, column_K, nodes)
-        keep_K, log_w_K = _recombined(histories, joint_KJ.flat[kept])
-        hope_K = log_w_K + hope_KJ.flat[kept][keep_K]
-        if width is not None and len(keep_K) > width:
-            best = np.sort(np.argsort(hope_K, kind="stable")[-width:])
-            keep_K, log_w_K = keep_K[best], log_w_K[best]
-        histories = histories.select(keep_K)
-        totals_T[t] = np.logaddexp.reduce(log_w_K)
+        from_S, column_S = np.divmod(kept, FIRST + len(nodes))
+        histories = histories.select(from_S)
+        histories.advance(t, column_S, nodes)
+        keep_S, log_w_S = _recombined(histories, joint_SZ.flat[kept])
+        lookahead_S = log_w_S + lookahead_SZ.flat[kept][keep_S]
+        if width is not None and len(keep_S) > width:
+            best = np.sort(np.argsort(lookahead_S, kind="stable")[-width:])
+            keep_S, log_w_S = keep_S[best], log_w_S[best]
+        histories = histories.select(keep_S)
+        totals_T[t] = np.logaddexp.reduce(log_w_S)
     return totals_T
 
 
-def exact(scene: Scene, *, penalty: float = 0.0) -> Floats:
+def exact(prepared: PreparedText, *, penalty: float = 0.0) -> Floats:
     """log p(x_≤t) after each target, by enumeration; for small graphs and short texts only."""
-    return beam_search(scene, None, penalty=penalty, candidates=AllEntities(len(scene.parts.graph)))
+    return beam_search(prepared, None, penalty=penalty, candidates=AllEntities(len(prepared.graph)))
 
 
-def _check_size(scene: Scene, t: int, width: int | None, steps: int) -> None:
+def _check_size(prepared: PreparedText, t: int, width: int | None, steps: int) -> None:
     if width is None and steps > EXACT_LIMIT:
         raise ConfigError(
-            f"{steps:,} steps to score at word {t + 1} of {scene.text.title!r}: too many for exact enumeration",
+            f"{steps:,} steps to score at word {t + 1} of {prepared.text.title!r}: too many for exact enumeration",
             remedy="use the method particle, beam or importance",
         )
 
 
-def _recombined(histories: Histories, log_w_K: Floats) -> tuple[Ints, Floats]:
+def _recombined(histories: Histories, log_w_S: Floats) -> tuple[Ints, Floats]:
     """Index of one history of each group with the same future, and the log of the group's total weight."""
     first: dict[bytes, int] = {}
-    group_K = np.array([first.setdefault(histories.key(k), len(first)) for k in range(len(histories))])
+    group_S = np.array([first.setdefault(histories.key(k), len(first)) for k in range(len(histories))])
     total_G = np.full(len(first), -np.inf)
-    np.logaddexp.at(total_G, group_K, log_w_K)
-    _, keep_G = np.unique(group_K, return_index=True)
+    np.logaddexp.at(total_G, group_S, log_w_S)
+    _, keep_G = np.unique(group_S, return_index=True)
     return keep_G, total_G

@@ -4,8 +4,6 @@
 
 and λ = 0 for the first word. The cache compares words by their spelling, so it can repeat an unknown word; the model
 gives each unknown word the probability of all unknown words together.
-
-Legend: T targets, S targets of one block, H size of h.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ import torch
 from torch import Tensor
 
 from kglm.errors import ConfigError
-from kglm.model.text_scores import Bools, Floats, array
+from kglm.model.arrays import Bools, Floats, array
 
 BLOCK = 500
 """Targets compared with the cache at a time: bounds the memory."""

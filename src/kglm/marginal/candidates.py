@@ -5,8 +5,6 @@ named in full somewhere in the text, where a word of their name stands alone ("O
 was named last or first. A place with many namesakes keeps the most probable, those first that have a fact with someone
 else in the text. Nothing else is excluded by this: the particle filter covers what is left out, the beam is a bound
 without it.
-
-Legend: T targets, P pairs of place and entity.
 """
 
 from __future__ import annotations
@@ -21,11 +19,12 @@ from kglm.kg.literals.literal import is_literal
 from kglm.linking.coreference import PRONOUNS
 from kglm.linking.name_index import NameIndex
 from kglm.marginal.cache import NO_CACHE, Cache
-from kglm.marginal.entity_words import Said, WordTable
-from kglm.marginal.prepared_text import AllEntities, Parts, Scene
+from kglm.marginal.entity_words import MentionWord, WordTable
+from kglm.marginal.prepared_text import AllEntities, PreparedText
 from kglm.model.aliases import AliasTable
 from kglm.model.kglm import Kglm
-from kglm.model.text_scores import LatentTables, Text
+from kglm.model.latent import TextLatent
+from kglm.model.text import Components, Text
 from kglm.text.document import Document
 
 NAMESAKES = 8
@@ -47,7 +46,7 @@ class NamedHere:
         graph: KnowledgeGraph,
         aliases: AliasTable,
         names: NameIndex,
-        latent: LatentTables,
+        latent: TextLatent,
         words: WordTable,
         *,
         namesakes: int = NAMESAKES,
@@ -77,21 +76,25 @@ class NamedHere:
             found = self._length[t, node] = _run(self._aliases[node].names, self._text.surface[t + 1 :])
         return found
 
-    def _sure(self) -> list[Said]:
+    def _sure(self) -> list[MentionWord]:
         """All words of entities that are sure to be asked for: at once they cost a fraction."""
         return [
-            Said(later, node, t)
+            MentionWord(later, node, t)
             for t, nodes in enumerate(self._at)
             for node in nodes
             for later in range(t, min(t + self.length(t, node) + 1, len(self._text)))
         ]
 
 
-def named_scene(parts: Parts, model: Kglm, document: Document, names: NameIndex, cache: Cache = NO_CACHE) -> Scene:
+def prepare_text(
+    components: Components, model: Kglm, document: Document, names: NameIndex, cache: Cache = NO_CACHE
+) -> PreparedText:
     """A text with the candidates of its names."""
-    scene = Scene(parts, model, document, AllEntities(len(parts.graph)), cache)
-    scene.candidates = NamedHere(scene.text, parts.graph, parts.aliases, names, scene.latent, scene.words)
-    return scene
+    prepared = PreparedText(components, model, document, AllEntities(len(components.features.graph)), cache)
+    prepared.candidates = NamedHere(
+        prepared.text, prepared.graph, prepared.aliases, names, prepared.latent, prepared.words
+    )
+    return prepared
 
 
 def _run(names: Sequence[Sequence[str]], words: Sequence[str]) -> int:
@@ -118,16 +121,18 @@ def _linked(graph: KnowledgeGraph, nodes: Sequence[int]) -> set[int]:
 
 
 def _most_probable(
-    found: Sequence[dict[int, None]], linked: set[int], latent: LatentTables, namesakes: int
+    found: Sequence[dict[int, None]], linked: set[int], latent: TextLatent, namesakes: int
 ) -> list[set[int]]:
     """At each place the linked ones first, then by p(e | new)."""
     pairs = [(t, node) for t, nodes in enumerate(found) for node in nodes]
     kept: list[set[int]] = [set() for _ in found]
     if not pairs:
         return kept
-    t_P, node_P = (np.array(column, np.int64) for column in zip(*pairs, strict=True))
-    score_P = latent.new(t_P, node_P) + 1e6 * np.isin(node_P, np.fromiter(linked, np.int64, len(linked)))
-    for place in np.lexsort((node_P, -score_P, t_P)).tolist():
+    t_N, node_N = (np.array(column, np.int64) for column in zip(*pairs, strict=True))
+    score_N = latent.new_entities.log_probs(t_N, node_N) + 1e6 * np.isin(
+        node_N, np.fromiter(linked, np.int64, len(linked))
+    )
+    for place in np.lexsort((node_N, -score_N, t_N)).tolist():
         t, node = pairs[place]
         if len(kept[t]) < namesakes:
             kept[t].add(node)

@@ -1,7 +1,7 @@
 """log p(x) of a document without its annotation: one interface to four methods.
 
-scene = Scene(run, run.model, document, candidates)
-estimate = log_marginal(scene, MarginalConfig("particle", samples=100, seed=0))
+prepared = PreparedText(run, run.model, document, candidates)
+estimate = log_marginal(prepared, MarginalConfig("particle", samples=100, seed=0))
 estimate.log_p, estimate.upp_log_p          # nats; upp divides the probability of an unknown word by the unknown types
 
 importance   unbiased estimate of p(x) by samples of a proposal (the paper); log p̂ is below log p(x) on average
@@ -22,13 +22,14 @@ import numpy as np
 
 from kglm.errors import ConfigError
 from kglm.marginal.beam import beam_search, exact
-from kglm.marginal.importance import draw, proposal_tables
+from kglm.marginal.importance import draw, proposal_latent
 from kglm.marginal.particle import ParticleConfig, particle_filter
-from kglm.marginal.prepared_text import Scene
+from kglm.marginal.prepared_text import PreparedText
 from kglm.marginal.tracked import track
+from kglm.model.arrays import Floats
 from kglm.model.entity_nlm import EntityNlm, EntityNlmProposal
 from kglm.model.proposal import Proposal
-from kglm.model.text_scores import Floats, Text
+from kglm.model.text import Text
 
 Method = Literal["importance", "particle", "beam", "exact"]
 
@@ -85,12 +86,12 @@ class Estimate:
     upp_increments_T: Floats = field(repr=False)
 
 
-def log_marginal(scene: Scene, config: MarginalConfig, *, proposal: Proposal | None = None) -> Estimate:
+def log_marginal(prepared: PreparedText, config: MarginalConfig, *, proposal: Proposal | None = None) -> Estimate:
     """Estimate p(x) of a prepared text."""
     started = time.perf_counter()
-    penalty, seed = math.log(scene.unknown_types), _seed(scene.text, config)
-    result = _METHODS[config.method](scene, config, proposal, penalty, seed)
-    return _estimate(scene.text, config, result, int(scene.words.unknown_T.sum()), started)
+    penalty, seed = math.log(prepared.unknown_types), _seed(prepared.text, config)
+    result = _METHODS[config.method](prepared, config, proposal, penalty, seed)
+    return _estimate(prepared.text, config, result, int(prepared.words.unknown_T.sum()), started)
 
 
 def log_marginal_tracked(
@@ -156,13 +157,15 @@ Result = tuple[Floats, Floats, Floats, float]
 """log p̂(x_≤t), the same with unknown words penalised, the log weights, and the effective sample size."""
 
 
-def _importance(scene: Scene, config: MarginalConfig, proposal: Proposal | None, penalty: float, seed: int) -> Result:
+def _importance(
+    prepared: PreparedText, config: MarginalConfig, proposal: Proposal | None, penalty: float, seed: int
+) -> Result:
     if proposal is None:
         raise ConfigError("importance sampling needs a proposal: none is given", remedy="give --proposal RUN")
-    tables = proposal_tables(scene, proposal, temperature=config.temperature, peek=config.peek)
-    totals_T = upp_T = np.full(len(scene), -np.inf)
+    latent = proposal_latent(prepared, proposal, temperature=config.temperature, peek=config.peek)
+    totals_T = upp_T = np.full(len(prepared), -np.inf)
     weights = []
-    for drawn in draw(scene, tables, config.samples, block=config.block, seed=seed, penalty=penalty):
+    for drawn in draw(prepared, latent, config.samples, block=config.block, seed=seed, penalty=penalty):
         log_w_TS = np.cumsum(drawn.log_p_TS - drawn.log_q_TS, 0)
         upp_TS = log_w_TS - np.cumsum(drawn.lost_TS, 0)
         totals_T = np.logaddexp(totals_T, np.logaddexp.reduce(log_w_TS, 1))
@@ -173,31 +176,37 @@ def _importance(scene: Scene, config: MarginalConfig, proposal: Proposal | None,
     return totals_T - log_count, upp_T - log_count, log_w_S, effective_size(log_w_S)
 
 
-def _particle(scene: Scene, config: MarginalConfig, proposal: Proposal | None, penalty: float, seed: int) -> Result:
+def _particle(
+    prepared: PreparedText, config: MarginalConfig, proposal: Proposal | None, penalty: float, seed: int
+) -> Result:
     del proposal
     filtering = ParticleConfig(config.samples)
-    plain = particle_filter(scene, filtering, seed)
-    penalised = particle_filter(scene, filtering, seed, penalty=penalty) if _pays(scene, penalty) else plain
-    min_ess = float(plain.ess_T.min()) if len(scene) else float(config.samples)
-    return plain.totals_T, penalised.totals_T, plain.log_w_K, min_ess
+    plain = particle_filter(prepared, filtering, seed)
+    penalised = particle_filter(prepared, filtering, seed, penalty=penalty) if _pays(prepared, penalty) else plain
+    min_ess = float(plain.ess_T.min()) if len(prepared) else float(config.samples)
+    return plain.totals_T, penalised.totals_T, plain.log_w_S, min_ess
 
 
-def _beam(scene: Scene, config: MarginalConfig, proposal: Proposal | None, penalty: float, seed: int) -> Result:
+def _beam(
+    prepared: PreparedText, config: MarginalConfig, proposal: Proposal | None, penalty: float, seed: int
+) -> Result:
     del proposal, seed
-    totals_T = beam_search(scene, config.samples)
-    penalised_T = beam_search(scene, config.samples, penalty=penalty) if _pays(scene, penalty) else totals_T
+    totals_T = beam_search(prepared, config.samples)
+    penalised_T = beam_search(prepared, config.samples, penalty=penalty) if _pays(prepared, penalty) else totals_T
     return totals_T, penalised_T, totals_T[-1:], math.nan
 
 
-def _exact(scene: Scene, config: MarginalConfig, proposal: Proposal | None, penalty: float, seed: int) -> Result:
+def _exact(
+    prepared: PreparedText, config: MarginalConfig, proposal: Proposal | None, penalty: float, seed: int
+) -> Result:
     del config, proposal, seed
-    totals_T = exact(scene)
-    return totals_T, exact(scene, penalty=penalty), totals_T[-1:], math.nan
+    totals_T = exact(prepared)
+    return totals_T, exact(prepared, penalty=penalty), totals_T[-1:], math.nan
 
 
-def _pays(scene: Scene, penalty: float) -> bool:
+def _pays(prepared: PreparedText, penalty: float) -> bool:
     """True if the penalty changes the result: it is not zero, and the text has unknown words."""
-    return penalty > 0 and bool(scene.words.unknown_T.any())
+    return penalty > 0 and bool(prepared.words.unknown_T.any())
 
 
 _METHODS = {"importance": _importance, "particle": _particle, "beam": _beam, "exact": _exact}

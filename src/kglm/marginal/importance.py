@@ -4,8 +4,6 @@
 
 p and q are densities over the same variables: the start, the entity and the end of each mention; both sum over the
 facts that lead to an entity. Each sample has its own random stream, so samples do not depend on the block size.
-
-Legend: T targets, S samples.
 """
 
 from __future__ import annotations
@@ -18,11 +16,13 @@ import torch
 
 from kglm.errors import DataError
 from kglm.marginal.draws import draw_columns, draw_related
-from kglm.marginal.prepared_text import Scene
-from kglm.model.annotation import Type
-from kglm.model.histories import CONTINUE, FIRST, NONE, Cast
+from kglm.marginal.prepared_text import PreparedText
+from kglm.model.arrays import Floats, Ints
+from kglm.model.histories import CONTINUE, FIRST, NONE
+from kglm.model.latent import TextLatent
 from kglm.model.proposal import Proposal
-from kglm.model.text_scores import Floats, Ints, LatentTables, hidden_states
+from kglm.model.text import hidden_states
+from kglm.model.types import Type
 
 LIKELY = 0.15
 """Expected mention starts at a position over all samples, above which the sum over all entities there is computed in
@@ -42,40 +42,42 @@ class Drawn:
     """Decrease of log p if unknown words are penalised."""
 
 
-def proposal_tables(scene: Scene, proposal: Proposal, *, temperature: float = 1.0, peek: bool = True) -> LatentTables:
+def proposal_latent(
+    prepared: PreparedText, proposal: Proposal, *, temperature: float = 1.0, peek: bool = True
+) -> TextLatent:
     """Score tables of the proposal for the text; with `peek`, it sees the word it labels."""
     for what, of in (
         ("vocabulary", lambda model: len(model.words)),
-        ("graph", lambda model: (len(model.latent.row_N), len(model.latent.relation_RD))),
+        ("graph", lambda model: (len(model.entities.row_N), len(model.entities.relation_RD))),
     ):
-        if of(proposal) != of(scene.model):
+        if of(proposal) != of(prepared.model):
             raise DataError(f"the proposal has another {what} than the model", remedy="train both on the same data")
     with torch.no_grad():
-        h_TD = hidden_states(proposal, scene.text, ahead=int(peek))
-        return LatentTables(proposal, h_TD, scene.parts.graph, scene.cues, temperature=temperature)
+        h_TD = hidden_states(proposal, prepared.text, ahead=int(peek))
+        return proposal.text_latent(h_TD, prepared.cues, temperature=temperature)
 
 
 def draw(
-    scene: Scene, proposal: LatentTables, samples: int, *, block: int, seed: int, penalty: float = 0.0
+    prepared: PreparedText, proposal: TextLatent, samples: int, *, block: int, seed: int, penalty: float = 0.0
 ) -> Iterator[Drawn]:
     """Draw all samples in blocks, which bounds the memory. `penalty` is the extra cost of unknown words."""
     for start in range(0, samples, block):
         numbers = range(start, min(start + block, samples))
-        streams = [np.random.default_rng([seed, number]).random((5, len(scene))) for number in numbers]
-        yield _draw_block(scene, proposal, np.stack(streams, -1), penalty)
+        streams = [np.random.default_rng([seed, number]).random((5, len(prepared))) for number in numbers]
+        yield _draw_block(prepared, proposal, np.stack(streams, -1), penalty)
 
 
-def _draw_block(scene: Scene, proposal: LatentTables, uniform_5TS: Floats, penalty: float) -> Drawn:
+def _draw_block(prepared: PreparedText, proposal: TextLatent, uniform_5TS: Floats, penalty: float) -> Drawn:
     _, length, count = uniform_5TS.shape
-    histories = scene.histories(count, Cast(scene.parts.graph))
-    likely = proposal.likely_starts(LIKELY / count)
-    scene.latent.prepare_new(likely)
-    proposal.prepare_new(likely)
+    histories = prepared.histories(count)
+    likely = proposal.types.likely_starts(LIKELY / count)
+    prepared.latent.new_entities.prepare(likely)
+    proposal.new_entities.prepare(likely)
     z_TS = np.full((length, count), -2)
     node_TS, begun_TS = np.full((length, count), -1), np.full((length, count), -1)
     log_p_TS, log_q_TS = np.empty((length, count)), np.empty((length, count))
     for t in range(length):
-        type_p, type_q = histories.types(t, scene.latent, proposal)
+        type_p, type_q = histories.types(t, prepared.latent, proposal)
         type_S = draw_columns(np.exp(type_q), uniform_5TS[FOR_TYPE, t])
         column_S = np.where(type_S == Type.CONTINUE, CONTINUE, NONE)
         rows = np.arange(count)
@@ -86,7 +88,7 @@ def _draw_block(scene: Scene, proposal: LatentTables, uniform_5TS: Floats, penal
         if len(starting):
             of_S = np.full(count, -1)
             fresh = np.flatnonzero(type_S == Type.NEW)
-            of_S[fresh] = proposal.draw_new(t, uniform_5TS[FOR_NEW, t, fresh])
+            of_S[fresh] = proposal.new_entities.draw(t, uniform_5TS[FOR_NEW, t, fresh])
             related = np.flatnonzero(type_S == Type.RELATED)
             if len(related):
                 uniform_3S = uniform_5TS[FOR_PARENT:, t, related]
@@ -95,12 +97,12 @@ def _draw_block(scene: Scene, proposal: LatentTables, uniform_5TS: Floats, penal
             place_S = np.searchsorted(nodes, of_S[starting])
             few = histories.select(starting)
             at = np.arange(len(starting))
-            models = [(scene.latent, type_p[starting]), (proposal, type_q[starting])]
-            start_p, start_q = few.starts_by(t, nodes, models)
+            models = [(prepared.latent, type_p[starting]), (proposal, type_q[starting])]
+            start_p, start_q = few.starts(t, nodes, *models)
             log_p_TS[t, starting], log_q_TS[t, starting] = start_p[at, place_S], start_q[at, place_S]
             column_S[starting] = FIRST + place_S
             z_TS[t, starting] = of_S[starting]
         histories.advance(t, column_S, nodes)
-        node_TS[t], begun_TS[t] = histories.running_K, histories.begun_K
-    word_TS, lost_TS = scene.words.of(node_TS, begun_TS, penalty)
+        node_TS[t], begun_TS[t] = histories.running_S, histories.begun_S
+    word_TS, lost_TS = prepared.words.of(node_TS, begun_TS, penalty)
     return Drawn(z_TS, log_p_TS + word_TS, log_q_TS, lost_TS)

@@ -7,8 +7,6 @@ w ← w · p(z_t, x_t) / q(z_t) the mean of the weights is an unbiased estimate 
 
 Drawing and resampling use look-ahead scores, the gain from the remaining words of a name: the first word of a mention
 costs probability that the later words earn back. The weights correct for the look-ahead in q and in resampling.
-
-Legend: T targets, K particles, J possible steps, C mention types.
 """
 
 from __future__ import annotations
@@ -20,10 +18,10 @@ import numpy as np
 
 from kglm.errors import ConfigError
 from kglm.marginal.draws import draw_columns, draw_related, systematic
-from kglm.marginal.prepared_text import Scene
-from kglm.model.annotation import Type
-from kglm.model.histories import FIRST, Cast, Histories
-from kglm.model.text_scores import Floats, Ints
+from kglm.marginal.prepared_text import PreparedText
+from kglm.model.arrays import Floats, Ints
+from kglm.model.histories import FIRST, Histories
+from kglm.model.types import Type
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,7 @@ class ParticleConfig:
 class Filtered:
     """Result of the particle filter."""
 
-    log_w_K: Floats
+    log_w_S: Floats
     """Log weights of the particles; p̂(x) is the mean of the weights."""
     totals_T: Floats
     """log p̂(x_≤t) after each target."""
@@ -64,121 +62,121 @@ class Filtered:
 
     def paths(self) -> Iterator[list[tuple[int, int]]]:
         """Steps of each surviving particle, from the first word to the last."""
-        at_K, path_TK = np.arange(len(self.log_w_K)), []
+        at_S, path_TS = np.arange(len(self.log_w_S)), []
         for t in range(len(self.steps_T) - 1, -1, -1):
-            at_K = self.ancestors[t][at_K] if t in self.ancestors else at_K
-            column_K, node_K = self.steps_T[t]
-            path_TK.append(list(zip(column_K[at_K].tolist(), node_K[at_K].tolist(), strict=True)))
-        return ([step_K[k] for step_K in reversed(path_TK)] for k in range(len(self.log_w_K)))
+            at_S = self.ancestors[t][at_S] if t in self.ancestors else at_S
+            column_S, node_S = self.steps_T[t]
+            path_TS.append(list(zip(column_S[at_S].tolist(), node_S[at_S].tolist(), strict=True)))
+        return ([step_S[k] for step_S in reversed(path_TS)] for k in range(len(self.log_w_S)))
 
 
-def particle_filter(scene: Scene, config: ParticleConfig, seed: int, *, penalty: float = 0.0) -> Filtered:
+def particle_filter(prepared: PreparedText, config: ParticleConfig, seed: int, *, penalty: float = 0.0) -> Filtered:
     """Estimate p(x); with a penalty, Σ_z p(x, z) exp(−penalty · unknown words)."""
     rng = np.random.default_rng(seed)
-    count, all_K = config.particles, np.arange(config.particles)
-    histories, log_w_K = scene.histories(count, Cast(scene.parts.graph)), np.zeros(count)
-    others = None if scene.candidates.complete else _Others(scene, config, rng)
-    totals_T, ess_T = np.empty(len(scene)), np.empty(len(scene))
+    count, all_S = config.particles, np.arange(config.particles)
+    histories, log_w_S = prepared.histories(count), np.zeros(count)
+    others = None if prepared.candidates.complete else _Others(prepared, config, rng)
+    totals_T, ess_T = np.empty(len(prepared)), np.empty(len(prepared))
     steps_T: list[tuple[Ints, Ints]] = []
     ancestors: dict[int, Ints] = {}
-    for t in range(len(scene)):
-        nodes = list(scene.candidates.at(t))
-        [type_KC] = histories.types(t, scene.latent)
-        prior_KJ = histories.steps(t, nodes, scene.latent, type_KC)
-        joint_KJ = prior_KJ + scene.word_scores(t, histories, nodes, penalty)
-        hope_KJ = scene.hopes(t, histories, nodes, penalty)
-        score_KJ = joint_KJ + hope_KJ
+    for t in range(len(prepared)):
+        nodes = list(prepared.candidates.at(t))
+        [type_SC] = histories.types(t, prepared.latent)
+        prior_SZ = histories.steps(t, nodes, prepared.latent, type_SC)
+        joint_SZ = prior_SZ + prepared.word_scores(t, histories, nodes, penalty)
+        lookahead_SZ = prepared.lookahead(t, histories, nodes, penalty)
+        score_SZ = joint_SZ + lookahead_SZ
         if others is not None:
-            score_KJ = np.concatenate([score_KJ, others.score(t, type_KC, prior_KJ, penalty)], 1)
-        q_KJ = _normalised(score_KJ)
-        column_K = draw_columns(q_KJ, rng.random(count))
-        at_K = np.minimum(column_K, joint_KJ.shape[1] - 1)
-        log_p_K, hope_K, q_K = joint_KJ[all_K, at_K], hope_KJ[all_K, at_K], q_KJ[all_K, at_K]
+            score_SZ = np.concatenate([score_SZ, others.score(t, type_SC, prior_SZ, penalty)], 1)
+        q_SZ = _normalised(score_SZ)
+        column_S = draw_columns(q_SZ, rng.random(count))
+        at_S = np.minimum(column_S, joint_SZ.shape[1] - 1)
+        log_p_S, lookahead_S, q_S = joint_SZ[all_S, at_S], lookahead_SZ[all_S, at_S], q_SZ[all_S, at_S]
         if others is not None:
-            starts_K = (column_K >= FIRST) & (column_K < joint_KJ.shape[1])
-            q_K = q_K + np.where(starts_K, q_KJ[:, -1] * others.density(type_KC, prior_KJ[all_K, at_K]), 0.0)
-            away = np.flatnonzero(column_K == joint_KJ.shape[1])
+            starts_S = (column_S >= FIRST) & (column_S < joint_SZ.shape[1])
+            q_S = q_S + np.where(starts_S, q_SZ[:, -1] * others.density(type_SC, prior_SZ[all_S, at_S]), 0.0)
+            away = np.flatnonzero(column_S == joint_SZ.shape[1])
             if len(away):
-                found = others.draw(t, histories.select(away), type_KC[away])
-                log_p_K[away], q_K[away], hope_K[away] = others.weigh(
-                    t, histories.select(away), type_KC[away], found, nodes, q_KJ[away], penalty
+                found = others.draw(t, histories.select(away), type_SC[away])
+                log_p_S[away], q_S[away], lookahead_S[away] = others.weigh(
+                    t, histories.select(away), type_SC[away], found, nodes, q_SZ[away], penalty
                 )
                 new = sorted(set(found.tolist()) - set(nodes))
                 places = {node: FIRST + place for place, node in enumerate([*nodes, *new])}
-                column_K[away] = [places[node] for node in found.tolist()]
+                column_S[away] = [places[node] for node in found.tolist()]
                 nodes = [*nodes, *new]
-        log_w_K = log_w_K + log_p_K - np.log(q_K)
-        histories.advance(t, column_K, nodes)
-        node_J = np.array([-1] * FIRST + nodes)
-        steps_T.append((np.minimum(column_K, FIRST), node_J[column_K]))
-        totals_T[t] = np.logaddexp.reduce(log_w_K) - np.log(count)
-        share_K = _normalised((log_w_K + hope_K)[None])[0]
-        ess_T[t] = 1 / np.square(share_K).sum()
-        if ess_T[t] < config.resample * count and t + 1 < len(scene):
-            ancestors[t] = systematic(share_K, rng.random())
-            total = np.logaddexp.reduce(log_w_K + hope_K) - np.log(count)
+        log_w_S = log_w_S + log_p_S - np.log(q_S)
+        histories.advance(t, column_S, nodes)
+        node_Z = np.array([-1] * FIRST + nodes)
+        steps_T.append((np.minimum(column_S, FIRST), node_Z[column_S]))
+        totals_T[t] = np.logaddexp.reduce(log_w_S) - np.log(count)
+        share_S = _normalised((log_w_S + lookahead_S)[None])[0]
+        ess_T[t] = 1 / np.square(share_S).sum()
+        if ess_T[t] < config.resample * count and t + 1 < len(prepared):
+            ancestors[t] = systematic(share_S, rng.random())
+            total = np.logaddexp.reduce(log_w_S + lookahead_S) - np.log(count)
             histories = histories.select(ancestors[t])
-            log_w_K = total - hope_K[ancestors[t]]
-    return Filtered(log_w_K, totals_T, ess_T, histories, steps_T, ancestors)
+            log_w_S = total - lookahead_S[ancestors[t]]
+    return Filtered(log_w_S, totals_T, ess_T, histories, steps_T, ancestors)
 
 
-def _normalised(score_KJ: Floats) -> Floats:
-    mass_KJ = np.exp(score_KJ - score_KJ.max(1, keepdims=True))
-    share_KJ: Floats = mass_KJ / mass_KJ.sum(1, keepdims=True)
-    return share_KJ
+def _normalised(score_SZ: Floats) -> Floats:
+    mass_SZ = np.exp(score_SZ - score_SZ.max(1, keepdims=True))
+    share_SZ: Floats = mass_SZ / mass_SZ.sum(1, keepdims=True)
+    return share_SZ
 
 
 class _Others:
     """Starts of entities that are no candidates, drawn from p(start of e) / p(start)."""
 
-    def __init__(self, scene: Scene, config: ParticleConfig, rng: np.random.Generator) -> None:
-        self._scene = scene
+    def __init__(self, prepared: PreparedText, config: ParticleConfig, rng: np.random.Generator) -> None:
+        self._prepared = prepared
         self._log_ratio = np.log(config.other)
         self._rng = rng
 
-    def score(self, t: int, type_KC: Floats, prior_KJ: Floats, penalty: float) -> Floats:
-        """Guess of log p(start of another entity, x_t), from the probability that the candidates leave (K × 1)."""
-        log_start_K = _log_start(type_KC)
-        left_K = np.maximum(1 - _share(prior_KJ[:, FIRST:], log_start_K[:, None]).sum(1), 1e-6)
-        words = self._scene.words
+    def score(self, t: int, type_SC: Floats, prior_SZ: Floats, penalty: float) -> Floats:
+        """Guess of log p(start of another entity, x_t), from the probability that the candidates leave (S × 1)."""
+        log_start_S = _log_start(type_SC)
+        left_S = np.maximum(1 - _share(prior_SZ[:, FIRST:], log_start_S[:, None]).sum(1), 1e-6)
+        words = self._prepared.words
         plain = words.plain(penalty)[t]
         log_ratio = 0.0 if words.unknown_T[t] else self._log_ratio
-        return np.asarray(log_start_K + np.log(left_K) + plain + log_ratio)[:, None]
+        return np.asarray(log_start_S + np.log(left_S) + plain + log_ratio)[:, None]
 
-    def density(self, type_KC: Floats, log_p_K: Floats) -> Floats:
+    def density(self, type_SC: Floats, log_p_S: Floats) -> Floats:
         """p(start of e) / p(start), given log p(start of e)."""
-        return _share(log_p_K, _log_start(type_KC))
+        return _share(log_p_S, _log_start(type_SC))
 
-    def draw(self, t: int, histories: Histories, type_KC: Floats) -> Ints:
+    def draw(self, t: int, histories: Histories, type_SC: Floats) -> Ints:
         """Draw an entity to start in each history."""
         found = np.empty(len(histories), np.int64)
-        related_K = np.log(self._rng.random(len(found))) < type_KC[:, Type.RELATED] - _log_start(type_KC)
-        found[~related_K] = self._scene.latent.draw_new(t, self._rng.random(int((~related_K).sum())))
-        rows = np.flatnonzero(related_K)
+        related_S = np.log(self._rng.random(len(found))) < type_SC[:, Type.RELATED] - _log_start(type_SC)
+        found[~related_S] = self._prepared.latent.new_entities.draw(t, self._rng.random(int((~related_S).sum())))
+        rows = np.flatnonzero(related_S)
         if len(rows):
-            uniform_3K = self._rng.random((3, len(rows)))
-            found[rows] = draw_related(t, histories.select(rows), self._scene.latent, uniform_3K)
+            uniform_3S = self._rng.random((3, len(rows)))
+            found[rows] = draw_related(t, histories.select(rows), self._prepared.latent, uniform_3S)
         return found
 
     def weigh(
         self,
         t: int,
         histories: Histories,
-        type_KC: Floats,
+        type_SC: Floats,
         found: Ints,
         nodes: list[int],
-        q_KJ: Floats,
+        q_SZ: Floats,
         penalty: float,
     ) -> tuple[Floats, Floats, Floats]:
         """log p(z_t, x_t), q(z_t) and look-ahead score of the drawn starts, some of which may be candidates."""
         distinct = sorted(set(found.tolist()))
         at, place = np.arange(len(found)), np.searchsorted(distinct, found)
-        prior_K = histories.starts(t, distinct, self._scene.latent, type_KC)[at, place]
-        log_word_K = self._scene.word_scores(t, histories, distinct, penalty)[at, FIRST + place]
-        hope_K = self._scene.hopes(t, histories, distinct, penalty)[at, FIRST + place]
+        prior_S = histories.starts(t, distinct, (self._prepared.latent, type_SC))[0][at, place]
+        log_word_S = self._prepared.word_scores(t, histories, distinct, penalty)[at, FIRST + place]
+        lookahead_S = self._prepared.lookahead(t, histories, distinct, penalty)[at, FIRST + place]
         local = {node: FIRST + column for column, node in enumerate(nodes)}
-        local_K = np.array([q_KJ[k, local[node]] if node in local else 0.0 for k, node in enumerate(found.tolist())])
-        return prior_K + log_word_K, local_K + q_KJ[:, -1] * self.density(type_KC, prior_K), hope_K
+        local_S = np.array([q_SZ[k, local[node]] if node in local else 0.0 for k, node in enumerate(found.tolist())])
+        return prior_S + log_word_S, local_S + q_SZ[:, -1] * self.density(type_SC, prior_S), lookahead_S
 
 
 def _share(log_part: Floats, log_whole: Floats) -> Floats:
@@ -186,6 +184,6 @@ def _share(log_part: Floats, log_whole: Floats) -> Floats:
     return np.asarray(np.exp(log_part - np.where(np.isfinite(log_whole), log_whole, 0.0)))
 
 
-def _log_start(type_KC: Floats) -> Floats:
+def _log_start(type_SC: Floats) -> Floats:
     """log p(new or related)."""
-    return np.asarray(np.logaddexp(type_KC[:, Type.NEW], type_KC[:, Type.RELATED]))
+    return np.asarray(np.logaddexp(type_SC[:, Type.NEW], type_SC[:, Type.RELATED]))

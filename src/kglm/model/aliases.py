@@ -1,8 +1,8 @@
-"""The words an entity can be said with: what the copy mechanism copies from.
+"""The words of entities' names, which the copy mechanism copies from.
 
 An entity has up to `max_aliases` aliases of up to `max_alias_tokens` words; each of these places is a slot. Slots are
-in the order of the graph's aliases, so they are the same in every process. Entities are looked up when they are first
-needed: a graph has far more of them than a corpus mentions.
+in the order of the graph's aliases, so they are the same in every process. An entity is looked up when it is first
+needed: a graph has far more entities than a corpus mentions.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kglm.kg.graph import KnowledgeGraph
-from kglm.text.vocabulary import PADDING_INDEX, Vocabulary
+from kglm.text.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,36 +24,36 @@ class Aliases:
     words_AL: npt.NDArray[np.int64]
     surface: tuple[str | None, ...]
     names: tuple[tuple[str, ...], ...]
-    """The aliases as words, as far as they can be copied."""
+    """The aliases as words, cut to the slots they have."""
 
     def matches(self, word: str) -> list[int]:
-        """The slots that say `word`; matching is exact, an unknown word is no wild card."""
-        return [slot for slot, said in enumerate(self.surface) if said == word]
+        """Slots that hold `word`; matching is exact, an unknown word is no wild card."""
+        return [slot for slot, held in enumerate(self.surface) if held == word]
 
     def can_follow(self, words: Sequence[str]) -> tuple[bool, bool]:
-        """Whether some alias starts with `words` and goes on, and whether some alias is just `words`."""
-        length, said = len(words), tuple(words)
+        """Whether some alias goes on after `words`, and whether some alias is exactly `words`."""
+        length, prefix = len(words), tuple(words)
         goes_on = ends = False
         for alias in self.names:
-            if alias[:length] == said:
+            if alias[:length] == prefix:
                 goes_on |= len(alias) > length
                 ends |= len(alias) == length
         return goes_on, ends
 
     def next_slots(self, words: Sequence[str]) -> list[int]:
-        """The slots that come next in an alias of which `words` are the beginning: of all that begin so, one each."""
-        width, length, said = self.words_AL.shape[1], len(words), tuple(words)
+        """Slots of the next word of each alias that begins with `words`."""
+        width, length, prefix = self.words_AL.shape[1], len(words), tuple(words)
         return [
             first + length
             for first in range(0, len(self.surface), width)
             if length < width
             and self.surface[first + length] is not None
-            and self.surface[first : first + length] == said
+            and self.surface[first : first + length] == prefix
         ]
 
 
 class AliasTable:
-    """Aliases by node. An edit of the graph makes new nodes, so what is remembered never goes stale."""
+    """Aliases by node. Names of a node never change: an edit makes new nodes, so cached aliases stay valid."""
 
     def __init__(
         self,
@@ -65,15 +65,15 @@ class AliasTable:
         max_alias_tokens: int = 8,
     ) -> None:
         self._graph = graph
-        self._vocabulary = vocabulary
-        self._words_of = words_of
+        self.vocabulary = vocabulary
+        self.words_of = words_of
         self.shape = (max_aliases, max_alias_tokens)
         self._known: dict[int, Aliases] = {}
 
     def on(self, graph: KnowledgeGraph, shared: int) -> AliasTable:
-        """The aliases of a graph that was edited since; nodes below `shared` have kept their names."""
+        """The aliases of a graph that was edited since; nodes below `shared` are the same in both."""
         count, length = self.shape
-        other = AliasTable(graph, self._vocabulary, self._words_of, max_aliases=count, max_alias_tokens=length)
+        other = AliasTable(graph, self.vocabulary, self.words_of, max_aliases=count, max_alias_tokens=length)
         other._known = {node: aliases for node, aliases in self._known.items() if node < shared}
         return other
 
@@ -89,12 +89,12 @@ class AliasTable:
 
     def _look_up(self, node: int) -> Aliases:
         count, length = self.shape
-        words_AL = np.full(self.shape, PADDING_INDEX, np.int64)
+        words_AL = np.full(self.shape, self.vocabulary.padding, np.int64)
         surface: list[str | None] = [None] * (count * length)
         names = []
         for row, alias in enumerate(list(self._graph.aliases(node))[:count]):
-            words = self._words_of(alias)[:length]
-            words_AL[row, : len(words)] = self._vocabulary.encode(words)
+            words = self.words_of(alias)[:length]
+            words_AL[row, : len(words)] = self.vocabulary.encode(words)
             surface[row * length : row * length + len(words)] = words
             names.append(tuple(words))
         return Aliases(words_AL, tuple(surface), tuple(filter(None, names)))

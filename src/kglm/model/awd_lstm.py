@@ -8,9 +8,9 @@ from __future__ import annotations
 import torch
 from torch import Generator, Tensor, nn
 
+from kglm.model.base import ChunkModel, Scores
 from kglm.model.chunk import Chunk
 from kglm.model.encoders.awd_lstm import EncoderConfig, State
-from kglm.model.parts import ChunkModel, Scores
 
 
 class AwdLstm(ChunkModel):
@@ -28,12 +28,12 @@ class AwdLstm(ChunkModel):
     def forward(self, chunk: Chunk, state: State | None = None, *, generator: Generator | None = None) -> Scores:
         chunk = self.hide(chunk, generator)
         output = self.read(chunk, state, generator)
-        at_P = chunk.real_BT.flatten().nonzero()[:, 0]
-        h_PH, target_P = output.h_BTD.flatten(0, 1)[at_P], chunk.targets_BT.flatten()[at_P]
-        log_p_P = self.words.log_prob(h_PH, target_P)
-        none_BT = log_p_P.new_zeros(chunk.real_BT.shape)
-        word_BT = none_BT.flatten().index_copy(0, at_P, log_p_P).view_as(none_BT)
-        unknown_BT = self.words.is_unknown(chunk.targets_BT) & chunk.real_BT
+        at_N = chunk.words.real_BT.flatten().nonzero()[:, 0]
+        h_NH, target_N = output.h_BTD.flatten(0, 1)[at_N], chunk.words.target_BT.flatten()[at_N]
+        log_p_N = self.words.log_prob(h_NH, target_N)
+        none_BT = log_p_N.new_zeros(chunk.words.real_BT.shape)
+        word_BT = none_BT.flatten().index_copy(0, at_N, log_p_N).view_as(none_BT)
+        unknown_BT = self.words.is_unknown(chunk.words.target_BT) & chunk.words.real_BT
         return Scores(
             none_BT,
             none_BT,
@@ -42,6 +42,6 @@ class AwdLstm(ChunkModel):
             word_BT,
             unknown_BT,
             torch.zeros((), dtype=torch.int64),
-            self.encoder.regularisation(output, chunk.real_BT),
+            self.encoder.regularisation(output, chunk.words.real_BT),
             output.state,
         )

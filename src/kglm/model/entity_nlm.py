@@ -31,11 +31,11 @@ import numpy.typing as npt
 import torch
 from torch import Generator, Tensor, nn
 
-from kglm.model.annotation import Type
+from kglm.model.base import ChunkModel, Scores, seeded
+from kglm.model.buckets import BUCKETS
 from kglm.model.chunk import Chunk
 from kglm.model.encoders.awd_lstm import EncoderConfig, LayerState, State
-from kglm.model.parents import BUCKETS
-from kglm.model.parts import ChunkModel, Scores, seeded
+from kglm.model.types import Type
 
 LONGEST = 25
 """Words of a mention, at most. A longer one counts as one of these, which is no event of the model: it is counted among
@@ -99,22 +99,22 @@ class EntityNlm(ChunkModel):
         chunk = self.hide(chunk, generator)
         output = self.read(chunk, before, generator)
         h_FH = output.h_BTD.flatten(0, 1)
-        carried_BKH = self._carried(state, h_FH, len(chunk.reset_B))
+        carried_BKH = self._carried(state, h_FH, len(chunk.words.reset_B))
         versions = _versions(chunk, carried_BKH.shape[1])
         vector_XH = self._vectors(versions, carried_BKH, h_FH)
 
-        start_F = ((chunk.type_BT != Type.NONE) & (chunk.type_BT != Type.CONTINUE)).flatten()
-        decided_F = (chunk.real_BT & (chunk.type_BT != Type.CONTINUE)).flatten()
+        start_F = ((chunk.types.type_BT != Type.NONE) & (chunk.types.type_BT != Type.CONTINUE)).flatten()
+        decided_F = (chunk.words.real_BT & (chunk.types.type_BT != Type.CONTINUE)).flatten()
         mention_F2 = self.mention_head(h_FH).log_softmax(-1)
         type_F = mention_F2.gather(1, start_F.long()[:, None])[:, 0].masked_fill(~decided_F, 0.0)
-        at_M = chunk.start_position_M
+        at_M = chunk.starts.position_M
         entity_M, length_M = self._starts(h_FH[at_M], vector_XH, versions, chunk)
         type_F = type_F.index_add(0, at_M, length_M)
         entity_F = torch.zeros_like(type_F).index_copy(0, at_M, entity_M)
-        is_new_F = torch.zeros_like(start_F).index_copy(0, at_M, versions.column_M == chunk.start_known_M)
+        is_new_F = torch.zeros_like(start_F).index_copy(0, at_M, versions.column_M == chunk.starts.known_M)
         word_F, unknown_F = self._words(h_FH, vector_XH[versions.said_F], chunk)
 
-        shape = chunk.real_BT.shape
+        shape = chunk.words.real_BT.shape
         last_BKH = vector_XH[versions.last_BK]
         return Scores(
             type_F.view(shape),
@@ -123,8 +123,8 @@ class EntityNlm(ChunkModel):
             torch.zeros_like(entity_F).view(shape),
             word_F.view(shape),
             unknown_F.view(shape),
-            (chunk.start_length_M > self.length_head.out_features).sum(),
-            self.encoder.regularisation(output, chunk.real_BT),
+            (chunk.starts.length_M > self.length_head.out_features).sum(),
+            self.encoder.regularisation(output, chunk.words.real_BT),
             State((*output.state, LayerState(last_BKH.flatten(1), last_BKH.new_zeros(len(last_BKH), 0)))),
         )
 
@@ -150,18 +150,18 @@ class EntityNlm(ChunkModel):
         log_p_MK = self.entity_log_probs(
             score_MX.gather(1, versions.candidate_MK),
             score_MX[:, NEW],
-            chunk.place_MK3[..., 0],
+            chunk.starts.place_MP3[..., 0],
             versions.candidate_MK != NOBODY,
         )
-        is_new_M = versions.column_M == chunk.start_known_M
+        is_new_M = versions.column_M == chunk.starts.known_M
         chosen_M = torch.where(is_new_M, log_p_MK.shape[1] - 1, versions.column_M)
-        vector_MH = vector_XH[versions.said_F[chunk.start_position_M]]
+        vector_MH = vector_XH[versions.said_F[chunk.starts.position_M]]
         length_ML = self.length_log_probs(h_MH, vector_MH)
-        length_M = length_ML.gather(1, chunk.start_length_M.clamp(max=length_ML.shape[1])[:, None] - 1)[:, 0]
+        length_M = length_ML.gather(1, chunk.starts.length_M.clamp(max=length_ML.shape[1])[:, None] - 1)[:, 0]
         return log_p_MK.gather(1, chosen_M[:, None])[:, 0], length_M
 
     def _words(self, h_FH: Tensor, vector_FH: Tensor, chunk: Chunk) -> tuple[Tensor, Tensor]:
-        real_F, target_F = chunk.real_BT.flatten(), chunk.targets_BT.flatten()
+        real_F, target_F = chunk.words.real_BT.flatten(), chunk.words.target_BT.flatten()
         none_F = h_FH.new_zeros(len(target_F))
         if not self.says_words:
             return none_F, none_F.bool()
@@ -209,14 +209,16 @@ class _Versions:
 
 def _versions(chunk: Chunk, carried: int) -> _Versions:
     """Follow the mentions of each row. A version is (generation, place in it) until all are known."""
-    column_BT, current_BT, spoke_BT = (x.tolist() for x in (chunk.column_BT, chunk.current_BT, chunk.spoke_BT))
-    rows, width = chunk.real_BT.shape
+    column_BT, current_BT, spoke_BT = (
+        x.tolist() for x in (chunk.tracking.slot_BT, chunk.tracking.current_BT, chunk.tracking.spoke_BT)
+    )
+    rows, width = chunk.words.real_BT.shape
     made: list[list[tuple[int, int]]] = []
     said, last = list[tuple[int, int]](), list[list[tuple[int, int]]]()
     candidates: list[list[tuple[int, int]]] = []
-    starts = dict(zip(chunk.start_position_M.tolist(), chunk.start_known_M.tolist(), strict=True))
+    starts = dict(zip(chunk.starts.position_M.tolist(), chunk.starts.known_M.tolist(), strict=True))
     new, nobody = (0, NEW), (0, NOBODY)
-    for row, seen in enumerate(chunk.known_B.tolist()):
+    for row, seen in enumerate(chunk.tracking.known_B.tolist()):
         version = {column: (0, 2 + row * carried + column) for column in range(seen)}
         for t in range(width):
             position, current, column = row * width + t, current_BT[row][t], column_BT[row][t]
@@ -239,9 +241,9 @@ def _versions(chunk: Chunk, carried: int) -> _Versions:
             result[row, : len(found)] = [first[generation] + place for generation, place in found]
         return torch.from_numpy(result).to(device)
 
-    device = chunk.real_BT.device
+    device = chunk.words.real_BT.device
     generations = [_Generation(*torch.tensor(each, device=device).T) for each in made]
-    column_M = chunk.column_BT.flatten()[chunk.start_position_M]
-    wide = chunk.place_MK3.shape[1]
+    column_M = chunk.tracking.slot_BT.flatten()[chunk.starts.position_M]
+    wide = chunk.starts.place_MP3.shape[1]
     candidate_MK = nn.functional.pad(found := places(candidates, NOBODY), (0, wide - found.shape[1]))
     return _Versions(generations, places([said], NOBODY)[0], candidate_MK, column_M, places(last, NEW))

@@ -6,8 +6,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kglm.errors import ConfigError
-from kglm.model.annotation import Facts
 
+Facts = Literal["all", "topic", "none"]
+"""Parents of related mentions: all entities mentioned so far (KGLM), only the given topic (NKLM), or none
+(EntityCopyNet)."""
+MentionTypes = Literal["continue", "paper"]
+"""Whether further words of a mention have the type `continue`, or each word is drawn by itself, as in the paper."""
 Marginal = Literal["annotated", "all", "entity"]
 """Over which ways to reach an entity a mention's probability is summed: the facts that the annotation lists (the
 paper), all facts of the local graph, or all of these and `new` too."""
@@ -18,35 +22,35 @@ class LatentConfig:
     """Options of the latent variables, and of what they say; by default `best`. `PAPER` has no refinement."""
 
     facts: Facts = "all"
-    """Whose facts lead to mentions: all (who were mentioned), topic (given: NKLM), none (EntityCopyNet)."""
+    """Parents of related mentions: all entities mentioned before, only the given topic (NKLM), none (EntityCopyNet)."""
     marginal: Marginal = "entity"
-    """Which explanations of a mention are summed: annotated (the paper), all facts, or entity (new as well)."""
+    """Explanations of a mention that are summed: annotated (the paper), all facts, or entity (all facts and new)."""
     type_features: bool = True
-    """Let the type see the mention state: inside a mention or not, what the aliases allow next, how long since one."""
+    """Features for the type: inside a mention or not, whether an alias can go on, distance to the last mention."""
     type_cues: bool = True
-    """Let the type see whether the words before name a relation, whichever: then what it leads to is due."""
+    """Features for the type: whether the preceding words name a relation, which makes a mention more likely."""
     recency_bias: bool = True
-    """Learn how the chance of a parent falls with the distance to its last mention."""
+    """Learn how the probability of a parent falls with the distance to its last mention."""
     subject_bias: bool = True
     """Learn how much more likely the article's subject is a parent."""
     sentence_bias: bool = True
-    """Learn how much more likely a parent is that the same sentence has mentioned."""
+    """Learn how much more likely a parent is if the same sentence mentions it."""
     uniform_share: float = 0.05
-    """Share of a new entity's probability that is spread evenly: no entity is rarer than share / |E|."""
+    """Uniform share of the distribution of new entities: each has at least share / (number of entities)."""
     entity_bias: bool = False
     """Add a learned bias b_e to the score of each new entity."""
     frequency_bias: bool = True
     """Learn how the score of a new entity rises with the number of other documents that introduce it."""
     relation_text: bool = True
-    """Let v_r see the words of the relation's name."""
+    """Compute v_r also from the words of the relation's name."""
     tail_scores: bool = True
-    """Choose among several tails of a relation by the text; otherwise each is as likely."""
+    """Choose among several tails of a relation by the text; otherwise uniformly."""
     cues: bool = True
-    """Let words before a mention speak for a relation that they name, and for a tail of the kind that they name."""
+    """Raise the score of a relation that the preceding words name, and of a tail of a kind that they name."""
     alias_order: bool = True
-    """Learn how much more likely the next word of a name is copied: the first at the start of a mention, and so on."""
+    """Learn to copy the words of a name in order, from the first word at the start of a mention."""
     train_relations: bool = True
-    """Train v_r from where TransE left it; otherwise it stays."""
+    """Train v_r, starting from TransE; otherwise v_r is fixed."""
 
     @property
     def reads_cues(self) -> bool:

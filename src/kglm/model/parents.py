@@ -1,71 +1,121 @@
-"""What the place of a parent in the text says for it: how long ago it was mentioned, whether it is the article's
-subject, whether it stands in the same sentence.
+"""The parent: which of the entities mentioned so far the next mention is related to.
 
-After "Japan lies in Asia. The capital of France is" the parent is France: it stands in the sentence. After "… Its
-capital is" it is the subject. Which of these counts how much depends on the text, so
+    π(p) = softmax over the candidates of v_p · h_p + b_p
+
+Refinement, not in the paper: b_p is a learned score of the candidate's place in the text. After "Japan lies in Asia.
+The capital of France is" the parent is France, which stands in the sentence; after "… Its capital is" it is the subject
+of the article. Which of these counts how much depends on the text:
 
     b_p = Σ_q f_q(p, t) (w + U h_x)_q
 
-with a feature for each log-bucket of the distance, one for the first entity mentioned, one for the sentence.
-
-Legend: Q features of a place, K candidates, X pairs of a history and a candidate, H size of h_x.
+with a feature for each log-bucket of the distance to its last mention, one for the first entity mentioned, and one for
+a mention in the same sentence.
 """
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from kglm.model.annotation import DISTANCES
+from kglm.model.arrays import Bools, Floats, Ints, array
+from kglm.model.buckets import BUCKETS, DISTANCES
+from kglm.model.entities import EntityTable
+from kglm.model.node_cache import NodeScores
+from kglm.model.options import LatentConfig
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
-BUCKETS = len(DISTANCES) + 1
 SUBJECT, SENTENCE = BUCKETS, BUCKETS + 1
 PLACES = BUCKETS + 2
 """Features of a place: the buckets of its distance, then these two."""
 START_SENTENCE = 1.0
-"""What a mention in the same sentence adds before anything is learned."""
+"""Initial weight of a mention in the same sentence."""
 
 
-def places(t: int, boundary: int, last_K: Ints, subject_K: Bools) -> Ints:
-    """Where parents stand at target t, which is word t + 1: bucket of the distance, subject or not, in the sentence or
-    not (K × 3).
+def places(t: int, boundary: int, last_P: Ints, subject_P: Bools) -> Ints:
+    """Places of candidates at position t: bucket of the distance, 1 if the subject, 1 if in the same sentence (P × 3).
 
-    `last_K` is the last target that was a word of the parent, `boundary` the word before the sentence.
+    `last_P` are their last positions inside a mention, `boundary` the word before the sentence.
     """
-    bucket_K = np.searchsorted(DISTANCES, np.maximum(t - last_K, 1))
-    return np.stack([bucket_K, subject_K, last_K + 1 > boundary], -1)
+    bucket_P = np.searchsorted(DISTANCES, np.maximum(t - last_P, 1))
+    return np.stack([bucket_P, subject_P, last_P + 1 > boundary], -1)
 
 
-def place_scores(weight_Q: Floats, place_K3: Ints) -> Floats:
-    """b_p of parents, given the weights of the features."""
-    return np.asarray(weight_Q[place_K3[:, 0]] + place_K3[:, 1:] @ weight_Q[SUBJECT:])
-
-
-class ParentBias(nn.Module):
-    """The weights w + U h_x; those of features that are left out are 0."""
+class ParentHead(nn.Module):
+    """π(p) at mention starts. The weights of features that are switched off are 0."""
 
     used_Q: Tensor
 
-    def __init__(self, hidden: int, *, recency: bool, subject: bool, sentence: bool) -> None:
+    def __init__(self, config: LatentConfig, hidden: int) -> None:
         super().__init__()
-        used = torch.tensor([recency] * BUCKETS + [subject, sentence])
+        switches = [config.recency_bias] * BUCKETS + [config.subject_bias, config.sentence_bias]
+        used_Q = torch.tensor(switches) & (config.facts == "all")
         start_Q = torch.zeros(PLACES)
         start_Q[SENTENCE] = START_SENTENCE
-        self.register_buffer("used_Q", used, persistent=False)
-        self.weight_Q = nn.Parameter(start_Q, requires_grad=bool(used.any()))
-        self.context_HQ = nn.Parameter(torch.zeros(hidden, PLACES), requires_grad=bool(used.any()))
+        self.register_buffer("used_Q", used_Q, persistent=False)
+        self.weight_Q = nn.Parameter(start_Q, requires_grad=bool(used_Q.any()))
+        self.context_HQ = nn.Parameter(torch.zeros(hidden, PLACES), requires_grad=bool(used_Q.any()))
 
-    def forward(self, h_x_MH: Tensor) -> Tensor:
-        """The weights at positions (M × Q)."""
+    def place_weights(self, h_x_MH: Tensor) -> Tensor:
+        """w + U h_x (M × Q)."""
         return (self.weight_Q + h_x_MH @ self.context_HQ) * self.used_Q
 
-    def scores(self, h_x_MH: Tensor, place_MK3: Tensor) -> Tensor:
-        """b_p of the candidates of each start."""
-        weight_MQ: Tensor = self(h_x_MH)
-        of_rest_MK = (place_MK3[..., 1:].to(weight_MQ) @ weight_MQ[:, SUBJECT:, None])[..., 0]
-        return weight_MQ.gather(1, place_MK3[..., 0]) + of_rest_MK
+    def log_probs(
+        self, h_x_MH: Tensor, h_p_MD: Tensor, parent_MP: Tensor, place_MP3: Tensor, entities: EntityTable
+    ) -> Tensor:
+        """log π(p) over the candidates; padding (-1) has -inf. Every row needs at least one candidate."""
+        node_N, column_MP = torch.unique(parent_MP.clamp(min=0), return_inverse=True)
+        score_MP = (h_p_MD @ entities.vectors(node_N).T).gather(1, column_MP)
+        weight_MQ = self.place_weights(h_x_MH)
+        subject_sentence_MP = (place_MP3[..., 1:].to(weight_MQ) @ weight_MQ[:, SUBJECT:, None])[..., 0]
+        score_MP = score_MP + weight_MQ.gather(1, place_MP3[..., 0]) + subject_sentence_MP
+        return score_MP.masked_fill(parent_MP < 0, -math.inf).log_softmax(-1)
+
+
+class TextParents:
+    """π(p) along one text, for many histories."""
+
+    def __init__(
+        self,
+        head: ParentHead,
+        h_x_TH: Tensor,
+        h_p_TD: Tensor,
+        entities: EntityTable,
+        *,
+        first: int,
+        scale: float,
+    ) -> None:
+        self._first, self._scale = first, scale
+        self._h_p_TD = h_p_TD
+        self._entities = entities
+        self._weight_TQ = array(head.place_weights(h_x_TH)) * scale
+        self._score = NodeScores(len(h_p_TD), self._products)
+
+    def _products(self, node_N: Ints, rows: slice) -> Floats:
+        with torch.no_grad():
+            vector_ND = self._entities.vectors(torch.from_numpy(node_N).to(self._h_p_TD.device))
+            return array(vector_ND @ self._h_p_TD[rows].T) * self._scale
+
+    def log_probs(
+        self, t: int, boundary: int, node_P: Ints, candidate_SP: Bools, last_SP: Ints, subject_S: Ints
+    ) -> Floats:
+        """log π(p) over the slots of mentioned entities in each history; -inf for those that are no candidates.
+
+        `last_SP` are last positions inside a mention, `subject_S` the slot of each history's subject.
+        """
+        log_p_SP = np.full(candidate_SP.shape, -np.inf)
+        s_Y, p_Y = np.nonzero(candidate_SP)  # of all slots, each history has few
+        if not len(s_Y):
+            return log_p_SP
+        place_Y3 = places(t, boundary, last_SP[s_Y, p_Y], p_Y == subject_S[s_Y])
+        weight_Q = self._weight_TQ[t - self._first]
+        bias_Y = weight_Q[place_Y3[:, 0]] + place_Y3[:, 1:] @ weight_Q[SUBJECT:]
+        score_Y = self._score.at(t - self._first, node_P)[p_Y] + bias_Y
+        size_S = candidate_SP.sum(1)
+        size_S = size_S[size_S > 0]
+        first_S = np.cumsum(size_S) - size_S
+        highest_Y = np.repeat(np.maximum.reduceat(score_Y, first_S), size_S)
+        log_z_Y = highest_Y + np.log(np.repeat(np.add.reduceat(np.exp(score_Y - highest_Y), first_S), size_S))
+        log_p_SP[s_Y, p_Y] = score_Y - log_z_Y
+        return log_p_SP

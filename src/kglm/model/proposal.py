@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from kglm.model.base import LatentModel
 from kglm.model.chunk import Chunk
-from kglm.model.parts import LatentModel
 
 
 class Proposal(LatentModel):
@@ -18,5 +18,5 @@ class Proposal(LatentModel):
     ahead = 1
 
     def score_words(self, h_x_FH: Tensor, chunk: Chunk) -> tuple[Tensor, Tensor]:
-        none_F = h_x_FH.new_zeros(chunk.real_BT.numel())
+        none_F = h_x_FH.new_zeros(chunk.words.real_BT.numel())
         return none_F, none_F.bool()

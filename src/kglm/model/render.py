@@ -1,7 +1,5 @@
 """Words given an entity: generated from the vocabulary, or copied from an alias.
 
-Legend: S words inside mentions, U distinct entities, A aliases of L words, J = A·L slots, V vocabulary, H size of h_x.
-
     no entity:   softmax(W h_x + b) over V
     entity e:    h' = W_proj [h_x ; v_e];  one softmax over V with scores W h' + b and over the slots j of e with
                  scores tanh(h'ᵀ W_copy) · a_j, where a_j is the alias LSTM's output at that word
@@ -29,8 +27,8 @@ from kglm.model.word_head import WordHead
 class WordScores(NamedTuple):
     """log p(word | entity), and whether it was paid for as the unknown word."""
 
-    log_p_S: Tensor
-    unknown_S: Tensor
+    log_p_I: Tensor
+    unknown_I: Tensor
 
 
 class Renderer(nn.Module):
@@ -58,9 +56,9 @@ class Renderer(nn.Module):
             encoded_NLH = encoded_NLH.index_copy(0, some_N, output_NLH)
         return encoded_NLH.view(entities, aliases * length, encoded_NLH.shape[-1])
 
-    def project(self, h_SH: Tensor, entity_SD: Tensor) -> Tensor:
+    def project(self, h_IH: Tensor, entity_ID: Tensor) -> Tensor:
         """h' = W_proj [h_x ; v_e]."""
-        projected: Tensor = self.projection(torch.cat([h_SH, entity_SD], -1))
+        projected: Tensor = self.projection(torch.cat([h_IH, entity_ID], -1))
         return projected
 
     def project_apart(self, h_TH: Tensor, entity_UD: Tensor) -> tuple[Tensor, Tensor]:
@@ -68,29 +66,31 @@ class Renderer(nn.Module):
         weight_HH, weight_HD = torch.split(self.projection.weight, [h_TH.shape[1], entity_UD.shape[1]], 1)
         return torch.nn.functional.linear(h_TH, weight_HH, self.projection.bias), entity_UD @ weight_HD.T
 
-    def copy_scores(self, h_SH: Tensor, slot_UJH: Tensor, real_UJ: Tensor, order_SJ: Tensor, place_S: Tensor) -> Tensor:
-        """tanh(h'ᵀ W_copy) · a_j + b, `order_SJ` says which b; a padding slot has exactly -inf."""
-        query_SH: Tensor = self.copy(h_SH).tanh()
-        s_X, j_X = real_UJ[place_S].nonzero(as_tuple=True)  # most slots are padding
-        score_X = (query_SH[s_X] * slot_UJH[place_S[s_X], j_X]).sum(-1)
+    def copy_scores(
+        self, h_IH: Tensor, slot_UJH: Tensor, real_UJ: Tensor, order_IJ: Tensor, entity_I: Tensor
+    ) -> Tensor:
+        """tanh(h'ᵀ W_copy) · a_j + b, `order_IJ` says which b; a padding slot has exactly -inf."""
+        query_IH: Tensor = self.copy(h_IH).tanh()
+        i_Y, j_Y = real_UJ[entity_I].nonzero(as_tuple=True)  # most slots are padding
+        score_Y = (query_IH[i_Y] * slot_UJH[entity_I[i_Y], j_Y]).sum(-1)
         if self.alias_order:
-            score_X = score_X + torch.cat([self.order.new_zeros(1), self.order])[order_SJ[s_X, j_X]]
-        return torch.full_like(order_SJ, -math.inf, dtype=score_X.dtype).index_put((s_X, j_X), score_X)
+            score_Y = score_Y + torch.cat([self.order.new_zeros(1), self.order])[order_IJ[i_Y, j_Y]]
+        return torch.full_like(order_IJ, -math.inf, dtype=score_Y.dtype).index_put((i_Y, j_Y), score_Y)
 
     def score(
-        self, generated_S: Tensor, log_generate_S: Tensor, copy_SJ: Tensor, unknown_S: Tensor, match_SJ: Tensor
+        self, generated_I: Tensor, log_generate_I: Tensor, copy_IJ: Tensor, unknown_I: Tensor, match_IJ: Tensor
     ) -> WordScores:
         """log p of the targets from their scores W h' + b, log Σ exp of all scores over V, and the copy scores.
 
-        `unknown_S` flags targets that are not in the vocabulary.
+        `unknown_I` flags targets that are not in the vocabulary.
         """
-        log_z_S = torch.logaddexp(log_generate_S, masked_logsumexp(copy_SJ, copy_SJ > -math.inf))
-        copyable_S = match_SJ.any(-1)
-        copied_S = masked_logsumexp(copy_SJ, match_SJ)
-        known_S = ~unknown_S
-        both_S = torch.logaddexp(generated_S, copied_S)
-        mass_S = torch.where(known_S, both_S, torch.where(copyable_S, copied_S, generated_S))
-        return WordScores(mass_S - log_z_S, unknown_S & ~copyable_S)
+        log_z_I = torch.logaddexp(log_generate_I, masked_logsumexp(copy_IJ, copy_IJ > -math.inf))
+        copyable_I = match_IJ.any(-1)
+        copied_I = masked_logsumexp(copy_IJ, match_IJ)
+        known_I = ~unknown_I
+        both_I = torch.logaddexp(generated_I, copied_I)
+        mass_I = torch.where(known_I, both_I, torch.where(copyable_I, copied_I, generated_I))
+        return WordScores(mass_I - log_z_I, unknown_I & ~copyable_I)
 
 
 def real_slots(words: WordHead, alias_UAL: Tensor) -> Tensor:

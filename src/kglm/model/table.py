@@ -11,14 +11,13 @@ from typing import Literal, NamedTuple
 
 from torch import Generator
 
-from kglm.model.annotation import Facts
 from kglm.model.awd_lstm import AwdLstm
+from kglm.model.base import ChunkModel, KglmConfig, LatentModel
 from kglm.model.encoders.awd_lstm import EncoderConfig
-from kglm.model.entities import EntityTable
 from kglm.model.entity_nlm import EntityNlm, EntityNlmProposal
+from kglm.model.graph_features import GraphFeatures
 from kglm.model.kglm import Kglm
-from kglm.model.options import LatentConfig
-from kglm.model.parts import ChunkModel, KglmConfig, LatentModel
+from kglm.model.options import Facts, LatentConfig
 from kglm.model.proposal import Proposal
 
 Likelihood = Literal["words", "latent", "tracked", "none"]
@@ -28,14 +27,13 @@ Mode = Literal["oracle", "linked", "shortlist", "plain"]
 """How a prompt is completed: with the subject given, linked, or from a shortlist; or as plain words."""
 
 
-class Parts(NamedTuple):
+class ModelParts(NamedTuple):
     """What models are built from."""
 
     encoder: EncoderConfig
     latent: LatentConfig
     vocabulary_size: int
-    entities: EntityTable | None
-    """Entity and relation vectors; None for models that use none."""
+    features: GraphFeatures
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class ModelKind:
     name: str
     title: str
     """Name in tables for people."""
-    build: Callable[[Parts, Generator], ChunkModel]
+    build: Callable[[ModelParts, Generator], ChunkModel]
     likelihood: Likelihood
     uses_vectors: bool = False
     """True if the model scores entities by their vectors; then the settings [latent] apply."""
@@ -72,18 +70,16 @@ class ModelKind:
 METHODS = ("importance", "particle", "beam", "exact", "annotated")
 
 
-def _with_vectors(model: type[LatentModel]) -> Callable[[Parts, Generator], ChunkModel]:
-    def build(parts: Parts, generator: Generator) -> ChunkModel:
-        if parts.entities is None:
-            raise ValueError(f"{model.__name__} is built on entity vectors: none are given")
+def _with_vectors(model: type[LatentModel]) -> Callable[[ModelParts, Generator], ChunkModel]:
+    def build(parts: ModelParts, generator: Generator) -> ChunkModel:
         config = KglmConfig(parts.encoder, parts.latent)
-        return model(config, parts.vocabulary_size, parts.entities, generator=generator)
+        return model(config, parts.vocabulary_size, parts.features, generator=generator)
 
     return build
 
 
-def _of_words(model: type[AwdLstm | EntityNlm]) -> Callable[[Parts, Generator], ChunkModel]:
-    def build(parts: Parts, generator: Generator) -> ChunkModel:
+def _of_words(model: type[AwdLstm | EntityNlm]) -> Callable[[ModelParts, Generator], ChunkModel]:
+    def build(parts: ModelParts, generator: Generator) -> ChunkModel:
         return model(parts.encoder, parts.vocabulary_size, generator=generator)
 
     return build

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from kglm.errors import DataError, KglmError, VersionError
 from kglm.files import atomic_directory, read_json, reading, sync_directory, umask, write_json, writing
 
-FORMAT = 1
+FORMAT = 2
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
@@ -55,8 +55,34 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
             raise DataError(f"is not a complete safetensors file ({error})", place=path) from error
 
 
-ADDED_LATER = ("latent.type_cue_3C", "latent.type_cue_H3C", "latent.type_cue_DC")
-"""Parameters that runs of version 0.1 may lack. Their initial value, zero, has no effect."""
+RENAMED = {
+    "latent.type_head.": "latent.types.head.",
+    "latent.type_feature": "latent.types.state_QC",
+    "latent.type_cue_3C": "latent.types.cue_3C",
+    "latent.type_cue_H3C": "latent.types.cue_H3C",
+    "latent.type_cue_DC": "latent.types.relation_DC",
+    "latent.relation_RD": "latent.relations.vector_RD",
+    "latent.text_2HD": "latent.relations.name_2HD",
+    "latent.tail_HD": "latent.tails.query_HD",
+    "latent.cue_HQ": "latent.cues.context_HQ",
+    "latent.cue": "latent.cues.weight_Q",
+    "latent.frequency": "latent.new_entities.frequency_Q",
+    "latent.entity_bias_E": "latent.new_entities.bias_E",
+    "latent.parent_bias.": "latent.parents.",
+}
+"""Parameters by their names in runs of format 2, and since."""
+OPTIONAL = ("latent.types.cue_3C", "latent.types.cue_H3C", "latent.types.relation_DC")
+"""Parameters that the first runs of format 2 lack. Their initial value, zero, has no effect."""
+
+
+def renamed(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Tensors of a run of any format under their present names."""
+
+    def present(name: str) -> str:
+        old = next((old for old in RENAMED if name == old or (old.endswith(".") and name.startswith(old))), None)
+        return name if old is None else RENAMED[old] + name[len(old) :]
+
+    return {present(name): tensor for name, tensor in tensors.items()}
 
 
 def load_into(module: nn.Module, tensors: Mapping[str, Tensor], place: Path, *, grows: Collection[str] = ()) -> None:
@@ -65,7 +91,7 @@ def load_into(module: nn.Module, tensors: Mapping[str, Tensor], place: Path, *, 
     Tensors in `grows` may have fewer rows than the module's; the module keeps its own further rows.
     """
     own = module.state_dict()
-    tensors = {**{name: tensor for name, tensor in own.items() if name.endswith(ADDED_LATER)}, **tensors}
+    tensors = {**{name: tensor for name, tensor in own.items() if name.endswith(OPTIONAL)}, **renamed(tensors)}
     for name, tensor in own.items():
         if name not in tensors:
             raise DataError(f"has no tensor {name}", place=place, remedy="use the model and version that wrote it")
@@ -117,7 +143,9 @@ class StateDirectory:
         values: dict[str, Any] = read_json(directory / "state.json")
         if values.get("format") != FORMAT:
             raise VersionError(
-                f"has format {values.get('format')}; this version reads format {FORMAT}", place=directory
+                f"has format {values.get('format')}; this version reads format {FORMAT}",
+                place=directory,
+                remedy="start a new run with --from this one: its best model is kept",
             )
         return {name: load_tensors(directory / f"{name}.safetensors") for name in values["parts"]}, values
 

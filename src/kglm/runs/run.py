@@ -29,14 +29,11 @@ from kglm.errors import ConfigError, DataError, VersionError
 from kglm.files import atomic_file, exists, read_json, write_json
 from kglm.kg.embedding.vectors import Vectors
 from kglm.kg.graph import KnowledgeGraph
-from kglm.model.aliases import AliasTable
-from kglm.model.annotation import AnnotationEncoder, EncodedDocument
-from kglm.model.chunk import ChunkBuilder
-from kglm.model.cues import Cues
-from kglm.model.entities import count_introductions, entity_table, grown
-from kglm.model.parts import COMPONENTS, ChunkModel, LatentModel
-from kglm.model.table import Parts
-from kglm.progress import progress
+from kglm.model.base import COMPONENTS, ChunkModel
+from kglm.model.entities import count_introductions
+from kglm.model.graph_features import GraphFeatures
+from kglm.model.table import ModelParts
+from kglm.model.text import HistoryConfig
 from kglm.runs.checkpoint import load_into, load_tensors, save_tensors
 from kglm.runs.settings import RunConfig
 from kglm.text.document import Document, read_documents
@@ -44,7 +41,9 @@ from kglm.text.repair import repair
 from kglm.text.tokenizer import tokenizer
 from kglm.text.vocabulary import Vocabulary
 
-FORMAT = 2
+FORMAT = 3
+READABLE = (2, 3)
+"""Formats of runs that this version reads. In format 2 some weights have other names: see `checkpoint.RENAMED`."""
 START = "start.safetensors"
 
 
@@ -63,36 +62,26 @@ class Run:
         self.settings = settings
         self.vocabulary = vocabulary
         self.introductions = introductions
-        limits = {"max_aliases": settings.data.max_aliases, "max_alias_tokens": settings.data.max_alias_tokens}
-        uses_vectors = settings.kind.uses_vectors
-        uses_cues = uses_vectors and settings.latent.facts != "none" and settings.latent.reads_cues
-        self._use(graph, AliasTable(graph, vocabulary, _words, **limits), Cues(graph, _words) if uses_cues else None)
-        self.vectors = Vectors.load(graph.store.path) if uses_vectors else None
-        self.model = self._build()
-
-    def _use(self, graph: KnowledgeGraph, aliases: AliasTable, cues: Cues | None) -> None:
-        self.graph, self.aliases = graph, aliases
-        data = self.settings.data
-        self.encoder = AnnotationEncoder(
+        data, latent, kind = settings.data, settings.latent, settings.kind
+        self.history = HistoryConfig(latent.facts, data.parent_window, data.mention_types)
+        self.features = GraphFeatures.of(
             graph,
-            self.vocabulary,
-            aliases,
-            mention_types=data.mention_types,
-            parent_window=data.parent_window,
-            facts=self.settings.latent.facts,
-            cues=cues,
+            vocabulary,
+            _words,
+            max_aliases=data.max_aliases,
+            max_alias_tokens=data.max_alias_tokens,
+            uses_cues=kind.uses_vectors and latent.facts != "none" and latent.reads_cues,
+            vectors=Vectors.load(graph.store.path) if kind.uses_vectors else None,
+            introductions=introductions,
         )
-        self.builder = ChunkBuilder(
-            graph, aliases, parent_window=data.parent_window, introductions=self.introductions, cues=cues
+        generator = Generator().manual_seed(settings.train.seed)
+        self.model: ChunkModel = kind.build(
+            ModelParts(settings.encoder, latent, len(vocabulary), self.features), generator
         )
 
-    def _build(self) -> ChunkModel:
-        settings, entities = self.settings, None
-        if self.vectors is not None:
-            vectors = self.vectors.for_graph(self.graph)
-            entities = entity_table(self.graph, vectors, self.vocabulary, _words, self.introductions)
-        parts = Parts(settings.encoder, settings.latent, len(self.vocabulary), entities)
-        return settings.kind.build(parts, Generator().manual_seed(settings.train.seed))
+    @property
+    def graph(self) -> KnowledgeGraph:
+        return self.features.graph
 
     @classmethod
     def create(
@@ -128,9 +117,9 @@ class Run:
         if not exists(home / "run.json"):
             raise DataError("is not a run", place=home, remedy="make one with: kglm train … --to RUN")
         version = read_json(home / "run.json")
-        if version.get("format") != FORMAT:
+        if version.get("format") not in READABLE:
             raise VersionError(
-                f"is a run of format {version.get('format')}, this version of kglm reads {FORMAT}",
+                f"has format {version.get('format')}; this version of kglm reads {' and '.join(map(str, READABLE))}",
                 place=home,
                 remedy=f"use kglm {version.get('kglm')}, or train it again",
             )
@@ -178,36 +167,17 @@ class Run:
             load_into(self.model, load_tensors(path), path)
 
     def on(self, graph: KnowledgeGraph) -> Run:
-        """The run on a fork of its graph, with edits that are not stored: weights are shared, nothing is trained."""
+        """The run on an edited fork of its graph: the weights are shared, nothing is trained."""
         other = copy.copy(self)
-        cues = self.encoder.cues
-        other._use(graph, self.aliases.on(graph, len(self.graph)), None if cues is None else cues.on(graph))
-        if isinstance(self.model, LatentModel) and self.vectors is not None:
-            vectors = self.vectors.for_graph(graph)
-            table = grown(self.model.latent.entities, graph, vectors, self.vocabulary, _words)
-            other.model = self.model.on(table, len(vectors.entity_RD))
+        other.features = self.features.on(graph)
+        other.model = self.model.on(other.features)
         return other
 
     @property
     def vectors_hash(self) -> str | None:
-        """Tells trained vectors apart: relations move whenever anything does."""
-        if self.vectors is None:
-            return None
-        return hashlib.blake2b(self.vectors.relation_RD.tobytes(), digest_size=8).hexdigest()
-
-    def encode(
-        self, documents: Sequence[Document], title: str, *, counted: bool = False, shown: bool = True
-    ) -> list[EncodedDocument]:
-        """Documents as numbers; `counted` are those that the introductions were counted on."""
-        encoded = []
-        total = sum(len(document.tokens) for document in documents)
-        with progress(title, total, "tokens", shown=shown) as advance:
-            for document in documents:
-                result = self.encoder.encode(document)
-                result.counted = counted
-                encoded.append(result)
-                advance(len(document.tokens))
-        return encoded
+        """Identifies the trained vectors: any training changes those of the relations."""
+        vectors = self.features.vectors
+        return None if vectors is None else hashlib.blake2b(vectors.relation_RD.tobytes(), digest_size=8).hexdigest()
 
     def write_card(self, metrics: Sequence[dict[str, Any]], sources: Sequence[str]) -> None:
         """The model card: what this is, what it was trained on, how good it is."""

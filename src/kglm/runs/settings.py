@@ -9,9 +9,8 @@ from typing import Any, Literal
 
 from kglm import config
 from kglm.errors import ConfigError
-from kglm.model.annotation import MentionTypes
 from kglm.model.encoders.awd_lstm import EncoderConfig
-from kglm.model.options import PAPER, LatentConfig
+from kglm.model.options import PAPER, LatentConfig, MentionTypes
 from kglm.model.table import MODELS, ModelKind
 
 Batching = Literal["documents", "stream"]
@@ -46,9 +45,9 @@ class DataConfig:
     max_alias_tokens: int = 8
     """Words of an alias that can be copied."""
     mention_types: MentionTypes = "continue"
-    """continue: an entity is paid for once a mention; paper: once a word, as the paper has it."""
+    """continue: the entity is scored once per mention; paper: once per word, as in the paper."""
     parent_window: int | None = None
-    """Only entities mentioned in the last so many words can be parents; all, if left out."""
+    """Parents must be mentioned within this many words; without a value, at any distance."""
 
     def __post_init__(self) -> None:
         for name in ("min_count", "max_aliases", "max_alias_tokens", "parent_window"):
@@ -62,35 +61,35 @@ class TrainConfig:
     """How to train."""
 
     rows: int = 60
-    """Documents read side by side."""
+    """Documents in a batch."""
     length: int = 70
-    """Targets of a row in one step; gradients do not reach further back."""
+    """Words per row in one step; gradients do not reach further back."""
     batching: Batching = "documents"
-    """How rows are made: documents (each read by itself), or stream (all as one text; awd-lstm only)."""
+    """Rows of a batch: documents (each read by itself), or stream (all as one text; awd-lstm only)."""
     epochs: int = 40
-    """At most so many passes over the training documents."""
+    """Maximum number of passes over the training documents."""
     optimiser: Literal["adam", "sgd"] = "adam"
-    """What follows the gradient; sgd with average = "triggered" is NT-ASGD."""
+    """adam or sgd; sgd with average = "triggered" is NT-ASGD."""
     learning_rate: float = 1e-3
     """Step size: 0.001 suits adam, 30 sgd."""
     schedule: Literal["constant", "linear"] = "constant"
-    """How the step size goes on: constant, or linear (falls to 0 in the course of all epochs)."""
+    """Step size over time: constant, or linear (falls to 0 over all epochs)."""
     clip: float = 0.25
     """Norm that gradients are clipped to."""
     average: Average = "none"
-    """Weights to keep: none (the last), ema (exponential average), triggered (mean since validation got no better)."""
+    """Weights to save: none (the last), ema (exponential average), triggered (mean since validation stalled)."""
     average_decay: float = 0.999
-    """Of the exponential average."""
+    """Decay of the exponential average."""
     nonmonotone: int = 5
-    """The triggered average starts after so many epochs without a better validation."""
+    """Epochs without a better validation before the triggered average starts."""
     patience: int = 5
-    """Stop after so many epochs without a better validation."""
+    """Epochs without a better validation before training stops."""
     seed: int = 0
-    """Decides weights, order of documents and dropout."""
+    """Random seed of the weights, the order of documents and dropout."""
     checkpoint_minutes: float = 5.0
-    """A run that is killed loses at most this much."""
+    """Minutes between checkpoints; a killed run loses at most this much."""
     threads: int = 0
-    """Threads of each process; 0 measures at the start what is fastest."""
+    """Threads of each process; 0 measures at the start which number is fastest."""
     device: str = "auto"
     """cpu, cuda, or auto: a GPU if there is one."""
     tensorboard: bool = False

@@ -11,7 +11,7 @@ from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import REVERSE
 from kglm.kg.literals.literal import is_literal, render_literal
 from kglm.linking.linker import LinkedName
-from kglm.model.annotation import Type
+from kglm.model.types import Type
 from kglm.serve import bodies
 from kglm.text.document import END, START, Document
 
@@ -47,28 +47,28 @@ def relation_of(graph: KnowledgeGraph, id: str) -> bodies.Relation:
 
 def local_graph(graph: KnowledgeGraph, linked: Sequence[LinkedName], found: NextWords) -> bodies.GraphResponse:
     """The facts of whoever is mentioned, by how probable it is that the next word comes by them."""
-    ways = found.ways
-    related_P = np.flatnonzero(ways.type_P == Type.RELATED)
-    order = related_P[np.argsort(-ways.mass_P[related_P], kind="stable")]
+    ways = found.explanations
+    related_W = np.flatnonzero(ways.type_W == Type.RELATED)
+    order = related_W[np.argsort(-ways.mass_W[related_W], kind="stable")]
     kept = order[:EDGES].tolist()
     named: dict[int, float] = {}
     for _, _, candidates in linked:
         for node, p in candidates:
             named[node] = max(named.get(node, 0.0), p)
-    parents = {int(ways.parent_P[place]) for place in kept}
+    parents = {int(ways.parent_W[place]) for place in kept}
     shown = {node: p for node, p in named.items() if p >= UNLIKELY or node in parents}
     for parent in parents - shown.keys():
         shown[parent] = 1.0
     reached: dict[int, float] = {}
     edges = []
     for place in kept:
-        tail, p = int(found.nodes_U[int(ways.speaker_P[place])]), float(ways.mass_P[place])
+        tail, p = int(found.nodes_U[int(ways.mention_W[place])]), float(ways.mass_W[place])
         if tail not in shown:
             reached[tail] = reached.get(tail, 0.0) + p
         edges.append(
             bodies.Edge(
-                parent=graph.id(int(ways.parent_P[place])),
-                relation=relation(graph, int(ways.relation_P[place])),
+                parent=graph.id(int(ways.parent_W[place])),
+                relation=relation(graph, int(ways.relation_W[place])),
                 entity=graph.id(tail),
                 p=p,
             )

@@ -16,10 +16,10 @@ import numpy as np
 import torch
 
 from kglm.errors import ConfigError
-from kglm.model.annotation import EncodedDocument
-from kglm.model.chunk import Piece
 from kglm.model.encoders.awd_lstm import State
 from kglm.runs.settings import Batching
+from kglm.train.chunks import Piece
+from kglm.train.encoding import EncodedDocument
 
 USUAL, SPREAD, SHORTEST = 0.95, 5.0, 5
 """How the lengths of steps through a stream are drawn: chance of the whole length, deviation, least length."""

@@ -23,10 +23,9 @@ from torch import Generator, Tensor
 
 from kglm.errors import KglmError
 from kglm.files import atomic_file
-from kglm.model.annotation import EncodedDocument
-from kglm.model.chunk import Chunk, ChunkBuilder, Piece
+from kglm.model.base import ChunkModel, Scores
+from kglm.model.chunk import Chunk
 from kglm.model.encoders.awd_lstm import Share, State
-from kglm.model.parts import ChunkModel, Scores
 from kglm.progress import progress
 from kglm.runs.checkpoint import (
     StateDirectory,
@@ -38,6 +37,8 @@ from kglm.runs.checkpoint import (
 from kglm.runs.settings import TrainConfig
 from kglm.train.averaging import Averager
 from kglm.train.batches import Carried, Line, epoch_plan
+from kglm.train.chunks import ChunkBuilder, Piece
+from kglm.train.encoding import EncodedDocument
 from kglm.train.interrupts import Interrupt, interrupts
 from kglm.train.processes import World
 from kglm.train.tensorboard import Board

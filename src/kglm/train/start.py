@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,11 @@ from kglm import config
 from kglm.errors import ConfigError, KglmError
 from kglm.files import digest_of, read_json, write_json
 from kglm.kg.graph import KnowledgeGraph
-from kglm.model.annotation import EncodedDocument
 from kglm.runs.run import Run, read_for_training
 from kglm.runs.settings import RunConfig
 from kglm.text.document import Document
+from kglm.train.chunks import ChunkBuilder
+from kglm.train.encoding import DocumentEncoder, EncodedDocument, unused_mentions
 from kglm.train.loop import Trainer
 from kglm.train.processes import World, joined
 from kglm.train.threads import choose_threads
@@ -57,13 +57,14 @@ def train(
             run = _create(to, settings, kg, documents, world, start)
         run.load_start()
         torch.set_num_threads(_threads(run, world))
+        encoder = DocumentEncoder.of(run)
         encoded = [
-            run.encode(found, f"encoding {kind} documents", counted=kind == "training", shown=world.leads)
+            encoder.encode_all(found, f"encoding {kind} documents", counted=kind == "training", shown=world.leads)
             for kind, found in zip(("training", "validation"), documents, strict=True)
         ]
         if world.leads:
             _report_unused_mentions(encoded[0])
-        trainer = Trainer(run.model, run.builder, encoded[0], encoded[1], settings.train, to, world=world)
+        trainer = Trainer(run.model, ChunkBuilder.of(run), encoded[0], encoded[1], settings.train, to, world=world)
         if exists:
             trainer.resume()
         try:
@@ -121,7 +122,7 @@ def digest(documents: Sequence[Document]) -> str:
 
 def _report_unused_mentions(documents: Sequence[EncodedDocument]) -> None:
     """Print how many annotated mentions training cannot use, and why."""
-    counts: Counter[str] = sum((document.counts for document in documents), Counter())
+    counts = unused_mentions(documents)
     starts = sum(len(document.starts) for document in documents)
     meanings = {
         "unknown_entity": "are of entities outside the graph: trained as plain words",

@@ -7,10 +7,11 @@ from dataclasses import astuple, dataclass, fields
 
 import torch
 
-from kglm.model.annotation import EncodedDocument
-from kglm.model.chunk import Chunk, ChunkBuilder
-from kglm.model.parts import COMPONENTS, ChunkModel, Scores
+from kglm.model.base import COMPONENTS, ChunkModel, Scores
+from kglm.model.chunk import Chunk
 from kglm.train.batches import Carried, Plan
+from kglm.train.chunks import ChunkBuilder
+from kglm.train.encoding import EncodedDocument
 from kglm.train.processes import World
 
 
@@ -40,7 +41,7 @@ class Totals:
         self.word_none += float(word_BT[~inside].sum())
         self.targets += chunk.targets
         self.mention_words += int(inside.sum())
-        self.starts += len(chunk.start_position_M)
+        self.starts += len(chunk.starts.position_M)
         self.unexplained += int(scores.unexplained)
 
     def over(self, world: World) -> Totals:

@@ -48,13 +48,13 @@ class EncoderConfig:
     """Sizes and regularisation of the encoder; the defaults are KGLM's at the paper's size."""
 
     embedding: int = 400
-    """Size of a word embedding, input and output: they are one tensor."""
+    """Size of a word embedding; input and output share one tensor."""
     hidden: int = 1150
     """Size of the LSTM layers below the last."""
     layers: int = 3
     """Number of LSTM layers."""
     output: int = 0
-    """Size of the last layer; 0 is what the model needs: [h_x ; h_p ; h_r] for KGLM, else that of the embedding."""
+    """Size of the last layer; 0 chooses it: [h_x ; h_p ; h_r] for KGLM, otherwise the size of the embedding."""
     output_dropout: float = 0.4
     """Locked dropout of the last layer's output."""
     hidden_dropout: float = 0.3
@@ -64,8 +64,8 @@ class EncoderConfig:
     embedding_dropout: float = 0.1
     """Share of the word types whose embedding is dropped throughout a batch."""
     unknown_dropout: float = 0.0
-    """Share of the rarer word types that are taken for unknown inside names, throughout a batch: else a small corpus,
-    which repeats its names, does not teach to read and to copy names that it has not. See `ChunkModel.hide`."""
+    """Share of the rarer word types that a batch replaces by unknown inside names, so that the model learns to copy
+    names that it has never read. See `ChunkModel.hide`."""
     weight_drop: float = 0.5
     """DropConnect: share of the entries of each hidden-to-hidden matrix that is dropped for a batch."""
     activation_regularisation: float = 2.0

@@ -1,14 +1,12 @@
-"""What the model p and the proposal q have in common: sizes, the parts they are built of, the form of their scores.
-
-Legend: B rows, T targets, F = B·T; M mention starts.
-"""
+"""What all models have in common: how they are called, the form of their scores; and the base of p and q."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import copy
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Generator, Tensor, nn
@@ -16,16 +14,18 @@ from torch.nn import functional
 
 from kglm.errors import ConfigError
 from kglm.model.chunk import Chunk
+from kglm.model.cues import TextCues
 from kglm.model.encoders.awd_lstm import Encoder, EncoderConfig, EncoderOutput, Regularisation, State
 from kglm.model.entities import EntityTable
-from kglm.model.latent import Hidden, Latent, LatentScores, twin
+from kglm.model.graph_features import GraphFeatures
+from kglm.model.latent import Hidden, Latent, LatentScores, TextLatent
 from kglm.model.options import LatentConfig
 from kglm.model.word_head import WordHead
 
 COMPONENTS = ("type", "new", "parent", "relation", "word_entity", "word_none")
-"""What the log-probability of a target is made of; words inside mentions and outside are apart."""
+"""Components of the log-probability of a position; words inside and outside of mentions are apart."""
 COMMON = 200
-"""So many words of a vocabulary, the most frequent, are never hidden."""
+"""The most frequent words of a vocabulary, which are never hidden."""
 
 
 @dataclass(frozen=True)
@@ -47,22 +47,22 @@ class KglmConfig:
 
 
 class Scores(NamedTuple):
-    """Log-probabilities at each target; padding is 0. Their sum is log p(x, z)."""
+    """Log-probabilities at each position; padding is 0. Their sum is log p(x, z)."""
 
     type_BT: Tensor
     new_BT: Tensor
-    """At the first word of a mention: its entity, drawn from all;"""
+    """At the first word of a mention: its entity, drawn from all entities;"""
     parent_BT: Tensor
     """or a parent that reaches it,"""
     relation_BT: Tensor
-    """and that it is reached."""
+    """and a relation and tail of the parent."""
     word_BT: Tensor
     unknown_BT: Tensor
-    """Whether the word was paid for as the unknown word: what the unknown-penalised perplexity divides by |U|."""
+    """True if the word is scored as the unknown word: unknown-penalised perplexity divides its probability by |U|."""
     unexplained: Tensor
-    """How many mention starts no fact explains: they count for type and word only."""
+    """Number of mention starts that no fact explains: only their type and words are scored."""
     regularisation: Regularisation
-    """What training adds to the loss, and evaluation never does."""
+    """Terms that training adds to the loss; evaluation never does."""
     state: State
 
     @property
@@ -78,48 +78,61 @@ class ChunkModel(nn.Module):
     """A model that scores chunks of documents: what training and evaluation work with."""
 
     grows: frozenset[str] = frozenset()
-    """Tensors with one row for each entity or relation: when a graph has gained some, these keep their first value."""
+    """Parameters with a row for each entity or relation. If a graph has gained some since training, the rows of these
+    keep their initial values."""
     ahead = 0
-    """Whether inputs end before the target (0) or include it (1): see `ChunkBuilder.build`."""
+    """1 if the inputs include the word at the position itself: see `ChunkBuilder.build`."""
     copies = False
-    """Whether it copies words of names."""
+    """True if it copies words of names."""
 
     encoder: Encoder
 
     def forward(self, chunk: Chunk, state: State | None = None, *, generator: Generator | None = None) -> Scores:
         raise NotImplementedError
 
+    def score(self, chunk: Chunk, state: State | None = None, *, generator: Generator | None = None) -> Scores:
+        """`forward` with its hooks, and with its type."""
+        scores: Scores = self(chunk, state, generator=generator)
+        return scores
+
     def read(self, chunk: Chunk, state: State | None, generator: Generator | None) -> EncoderOutput:
-        """What the encoder makes of the words."""
+        """Run the encoder over the words."""
         output: EncoderOutput = self.encoder(
-            chunk.words_BT, state, generator=generator, reset_B=chunk.reset_B, share=chunk.share
+            chunk.words.input_BT, state, generator=generator, reset_B=chunk.words.reset_B, share=chunk.share
         )
         return output
 
-    def hide(self, chunk: Chunk, generator: Generator | None) -> Chunk:
-        """In training, the chunk as it would be if some words of names were not in the vocabulary.
+    def on(self, features: GraphFeatures) -> Self:
+        """The same weights with the features of another graph; a model without facts stays as it is."""
+        del features
+        return self
 
-        Of each word type, all that stand in names are hidden or none: those that are read, those of aliases, and those
-        that can be copied from an alias, which then are copied or nothing. The most frequent words are never hidden.
+    def hide(self, chunk: Chunk, generator: Generator | None) -> Chunk:
+        """In training: the chunk as it would be if some words of names were not in the vocabulary.
+
+        A hidden word type is hidden everywhere in names: in the inputs, in aliases, and in targets that can be copied,
+        which then can only be copied. The most frequent words are never hidden.
         """
         share = self.encoder.config.unknown_dropout
         if not self.training or not share:
             return chunk
         if generator is None:
             raise ValueError("training draws which words are hidden: pass a torch.Generator")
+        words, inside = chunk.words, chunk.mention_words
         draw_V = torch.rand(len(self.words), generator=generator, device=generator.device)
         unknown = self.words.unknown
-        hidden_V = (draw_V < share).to(chunk.words_BT.device)
+        hidden_V = (draw_V < share).to(words.input_BT.device)
         hidden_V[:COMMON] = False
         names_BT = chunk.mention_BT if self.ahead else functional.pad(chunk.mention_BT[:, :-1], (1, 0))
-        words_BT = chunk.words_BT.masked_fill(hidden_V[chunk.words_BT] & names_BT, unknown)
+        input_BT = words.input_BT.masked_fill(hidden_V[words.input_BT] & names_BT, unknown)
         if not self.copies:
-            return replace(chunk, words_BT=words_BT)
-        alias_UAL = chunk.alias_UAL.masked_fill(hidden_V[chunk.alias_UAL], unknown)
-        at_S, target_F = chunk.word_position_S[chunk.match_SJ.any(-1)], chunk.targets_BT.flatten()
-        target_S = target_F[at_S].masked_fill(hidden_V[target_F[at_S]], unknown)
-        targets_BT = target_F.index_copy(0, at_S, target_S).view_as(chunk.targets_BT)
-        return replace(chunk, words_BT=words_BT, alias_UAL=alias_UAL, targets_BT=targets_BT)
+            return replace(chunk, words=replace(words, input_BT=input_BT))
+        alias_UAL = inside.alias_UAL.masked_fill(hidden_V[inside.alias_UAL], unknown)
+        at_I, target_F = inside.position_I[inside.match_IJ.any(-1)], words.target_BT.flatten()
+        target_I = target_F[at_I].masked_fill(hidden_V[target_F[at_I]], unknown)
+        target_BT = target_F.index_copy(0, at_I, target_I).view_as(words.target_BT)
+        words = replace(words, input_BT=input_BT, target_BT=target_BT)
+        return replace(chunk, words=words, mention_words=replace(inside, alias_UAL=alias_UAL))
 
     @property
     def words(self) -> WordHead:
@@ -134,15 +147,10 @@ class ChunkModel(nn.Module):
     def dtype(self) -> torch.dtype:
         return self.encoder.dtype
 
-    def score(self, chunk: Chunk, state: State | None = None, *, generator: Generator | None = None) -> Scores:
-        """`forward` with its hooks, and with its type."""
-        scores: Scores = self(chunk, state, generator=generator)
-        return scores
-
 
 @contextmanager
 def seeded(generator: Generator) -> Iterator[None]:
-    """Modules of torch.nn draw from the global generator: in here it follows from `generator`, and is then restored."""
+    """Within this context the global generator, which torch.nn draws from, is seeded from `generator`."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(torch.randint(1 << 62, (), generator=generator, device=generator.device)))
         yield
@@ -151,59 +159,81 @@ def seeded(generator: Generator) -> Iterator[None]:
 class LatentModel(ChunkModel):
     """A model with the latent variables: an encoder, its h = [h_x ; h_p ; h_r] cut into `sizes`, and their heads."""
 
-    grows = frozenset({"latent.relation_RD", "latent.entity_bias_E"})
+    grows = frozenset({"latent.relations.vector_RD", "latent.new_entities.bias_E"})
 
     def __init__(
         self,
         config: KglmConfig,
         vocabulary_size: int,
-        entities: EntityTable,
+        features: GraphFeatures,
         *,
         generator: Generator,
     ) -> None:
         super().__init__()
-        words, entity_size = config.encoder.embedding, entities.relation_RD.shape[1]
+        if features.entities is None:
+            raise ValueError(f"{type(self).__name__} needs entity vectors: the graph features have none")
+        words, entity_size = config.encoder.embedding, features.entities.size
         self.config = config
+        self.features = features
         self.sizes = [words, entity_size, entity_size]
         self.encoder = config.sized(entity_size).build(vocabulary_size, generator=generator)
         with seeded(generator):
-            self.latent = Latent(config.latent, words, entities)
+            self.latent = Latent(config.latent, words, self.entities)
+
+    @property
+    def entities(self) -> EntityTable:
+        """Vectors of the graph's entities and relations."""
+        assert self.features.entities is not None
+        return self.features.entities
+
+    def on(self, features: GraphFeatures) -> Self:
+        """The same weights, not copied, with the features of another graph: an edit takes nothing else."""
+        other, like = copy.copy(self), self.entities.vector_XD
+        other.features = features.map(lambda tensor: tensor.to(like if tensor.is_floating_point() else like.device))
+        return other
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
+        """Moves of the module, and changes of its type, apply to the graph's tensors, too."""
+        self.features = self.features.map(fn)
+        return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
 
     def forward(self, chunk: Chunk, state: State | None = None, *, generator: Generator | None = None) -> Scores:
         """Score the chunk's annotation, and its words if the model generates them."""
         chunk = self.hide(chunk, generator)
         output = self.read(chunk, state, generator)
         hidden = self.hidden(output.h_BTD.flatten(0, 1))
-        latent = self.latent.score(hidden, chunk, self.words)
+        latent = self.latent.score(hidden, chunk, self.words, self.entities)
         word_F, unknown_F = self.score_words(hidden.x, chunk)
         return assemble(latent, word_F, unknown_F, chunk, self.encoder, output)
 
     def hidden(self, h: Tensor) -> Hidden:
-        """[h_x ; h_p ; h_r]: for this encoder parts of its h."""
+        """[h_x ; h_p ; h_r]: pieces of the encoder's h."""
         return Hidden(*torch.split(h, self.sizes, -1))
 
-    def on(self, entities: EntityTable, trained: int) -> Self:
-        """The same model on a graph that was edited since: see `Latent.on`."""
-        other = twin(self)
-        other._modules["latent"] = self.latent.on(entities, trained)
-        return other
+    def text_latent(
+        self, h_TD: Tensor, cues: TextCues | None, *, first: int = 0, temperature: float = 1.0
+    ) -> TextLatent:
+        """The latent variables along a text whose hidden states, from position `first` on, are given."""
+        return TextLatent(
+            self.latent, self.hidden(h_TD), self.features, self.words, cues, first=first, temperature=temperature
+        )
 
     def score_words(self, h_x_FH: Tensor, chunk: Chunk) -> tuple[Tensor, Tensor]:
-        """log p(x_t | entity_t) at flat positions, and whether it was paid for as the unknown word."""
+        """log p(x_t | entity_t) at flat positions, and whether it is scored as the unknown word."""
         raise NotImplementedError
 
 
 def assemble(
     latent: LatentScores, word_F: Tensor, unknown_F: Tensor, chunk: Chunk, encoder: Encoder, output: EncoderOutput
 ) -> Scores:
-    """Put the scores of flat positions and of mention starts into the chunk's form."""
-    real_F = chunk.real_BT.flatten()
+    """Put the scores of flat positions and of mention starts into the shape of the chunk."""
+    real_BT = chunk.words.real_BT
 
     def shaped(value_F: Tensor) -> Tensor:
-        return value_F.masked_fill(~real_F, 0).view_as(chunk.real_BT)
+        return value_F.masked_fill(~real_BT.flatten(), 0).view_as(real_BT)
 
     def at_starts(value_M: Tensor) -> Tensor:
-        return shaped(torch.zeros_like(word_F).index_copy(0, chunk.start_position_M, value_M))
+        return shaped(torch.zeros_like(word_F).index_copy(0, chunk.starts.position_M, value_M))
 
     return Scores(
         shaped(latent.type_F),
@@ -213,6 +243,6 @@ def assemble(
         shaped(word_F),
         shaped(unknown_F),
         (~latent.explained_M).sum(),
-        encoder.regularisation(output, chunk.real_BT),
+        encoder.regularisation(output, real_BT),
         output.state,
     )

@@ -2,17 +2,21 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import NEW, REFLEXIVE
 from kglm.model.aliases import AliasTable
-from kglm.model.annotation import Type, bucket, type_feature
-from kglm.model.chunk import Piece, whole
+from kglm.model.buckets import bucket
+from kglm.model.mention_state import INSIDE, STATES, outside_states
+from kglm.model.types import Type
 from kglm.text.document import START, Document, Mention
 from kglm.text.vocabulary import PADDING, UNKNOWN, Vocabulary
+from kglm.train.chunks import Piece, whole
 from support.toys import YEAR, Toy, make_toy
 from support.worlds import make_store
 
@@ -64,17 +68,19 @@ class TestEncoding:
     def test_a_span_at_the_last_token_does_not_overflow(self, toy: Toy) -> None:
         encoded = toy.encoder.encode(Document("t", TEXT, STORY))
         chunk = toy.builder.build([whole(encoded)], ahead=1)
-        assert chunk.words_BT[0].tolist() == encoded.words_N[1:].tolist()
+        assert chunk.words.input_BT[0].tolist() == encoded.words_N[1:].tolist()
 
     def test_reading_ahead_shifts_the_words_and_nothing_else(self, toy: Toy) -> None:
         pieces = [Piece(toy.encoder.encode(Document("t", TEXT, STORY)), 1, 5)]
         behind, ahead = (toy.builder.build(pieces, ahead=k) for k in (0, 1))
-        for name in type(behind).__slots__:
-            if name == "share":
+        for part in fields(behind):
+            if part.name == "share":
                 continue
-            same = getattr(behind, name).equal(getattr(ahead, name))
-            assert same == (name != "words_BT"), name
-        assert ahead.words_BT.equal(behind.targets_BT)
+            one, two = getattr(behind, part.name), getattr(ahead, part.name)
+            for column in fields(one):
+                same = getattr(one, column.name).equal(getattr(two, column.name))
+                assert same == (column.name != "input_BT"), column.name
+        assert ahead.words.input_BT.equal(behind.words.target_BT)
 
     @pytest.mark.parametrize(
         "document", [Document("t", [START]), Document("t", TEXT, annotated=False), Document("t", [])]
@@ -95,9 +101,8 @@ class TestEncoding:
 
 def test_recency_buckets_grow() -> None:
     assert [bucket(distance) for distance in (1, 2, 3, 4, 5, 64, 65, 10_000)] == [0, 1, 2, 2, 3, 6, 7, 7]
-    features = {type_feature(True, a, b, 1) for a in (False, True) for b in (False, True)}
-    assert features == {0, 1, 2, 3}
-    assert min(type_feature(False, False, False, since) for since in (None, 1, 1000)) >= 4
+    states = outside_states(np.full(3, 1000), np.array([-1, 999, 0]))
+    assert states.tolist() == [STATES - 1, INSIDE, STATES - 2]
 
 
 class TestAliases:

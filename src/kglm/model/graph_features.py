@@ -1,0 +1,69 @@
+"""All that a model takes from a knowledge graph: names to copy, cues, vectors. An edit makes another of these.
+
+The weights of a model do not depend on a graph, so an edit is `features.on(graph)` and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from torch import Tensor
+
+from kglm.kg.embedding.vectors import Vectors
+from kglm.kg.graph import KnowledgeGraph
+from kglm.model.aliases import AliasTable
+from kglm.model.cues import Cues, TextCues
+from kglm.model.entities import EntityTable
+from kglm.text.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True, eq=False)
+class GraphFeatures:
+    """Names, cues, entity and relation vectors of one graph."""
+
+    graph: KnowledgeGraph
+    aliases: AliasTable
+    cues: Cues | None = None
+    """None if the model reads none."""
+    entities: EntityTable | None = None
+    """None if the model has no entity vectors."""
+    vectors: Vectors | None = None
+    """The file that the entity vectors come from."""
+
+    @classmethod
+    def of(
+        cls,
+        graph: KnowledgeGraph,
+        vocabulary: Vocabulary,
+        words_of: Callable[[str], list[str]],
+        *,
+        max_aliases: int,
+        max_alias_tokens: int,
+        uses_cues: bool = False,
+        vectors: Vectors | None = None,
+        introductions: Mapping[int, int] | None = None,
+    ) -> GraphFeatures:
+        """The features of a graph; `words_of` splits a name into words."""
+        aliases = AliasTable(graph, vocabulary, words_of, max_aliases=max_aliases, max_alias_tokens=max_alias_tokens)
+        entities = None
+        if vectors is not None:
+            entities = EntityTable.of(graph, vectors.for_graph(graph), vocabulary, words_of, introductions or {})
+        return cls(graph, aliases, Cues(graph, words_of) if uses_cues else None, entities, vectors)
+
+    def on(self, graph: KnowledgeGraph) -> GraphFeatures:
+        """The features of a graph that was edited since: what the edits do not touch is shared."""
+        entities = self.entities
+        if entities is not None and self.vectors is not None:
+            vocabulary, words_of = self.aliases.vocabulary, self.aliases.words_of
+            entities = entities.on(graph, self.vectors.for_graph(graph), vocabulary, words_of)
+        cues = None if self.cues is None else self.cues.on(graph)
+        return replace(self, graph=graph, aliases=self.aliases.on(graph, len(self.graph)), cues=cues, entities=entities)
+
+    def map(self, function: Callable[[Tensor], Tensor]) -> GraphFeatures:
+        """The features with a function applied to all tensors, to move them or to change their type."""
+        return self if self.entities is None else replace(self, entities=self.entities.map(function))
+
+    def text_cues(self, surface: Sequence[str], first: int, count: int) -> TextCues | None:
+        """Cues at the positions [first, first + count) of a text; None if the model reads none."""
+        return None if self.cues is None else TextCues(self.cues, surface, first, count)

@@ -1,0 +1,118 @@
+"""The relation: which relation of the parent the mention follows.
+
+    π(r | p) = softmax over the distinct relations of p of v_r · h_r
+
+Refinements, not in the paper: v_r sees the relation's name, v_r = v_r' + P mean(words of r), with another P for reverse
+relations; and a relation that the words before the mention name gains a score (see `cues`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from kglm.kg.graph import KnowledgeGraph
+from kglm.model.arrays import Floats, Ints, array
+from kglm.model.chunk import Paths, RelationCues
+from kglm.model.cues import relation_cue_scores
+from kglm.model.entities import EntityTable
+from kglm.model.logsums import segment_logsumexp
+from kglm.model.node_cache import NodeScores
+from kglm.model.options import LatentConfig
+from kglm.model.word_head import WordHead
+
+TINY = 1e-250
+"""Sums of shares that are smaller may have lost precision."""
+
+
+class RelationHead(nn.Module):
+    """π(r | p) of paths."""
+
+    def __init__(self, config: LatentConfig, hidden: int, entities: EntityTable) -> None:
+        super().__init__()
+        self.config = config
+        used = config.facts != "none"
+        start_RD = entities.relation_RD.clone()
+        self.vector_RD = nn.Parameter(start_RD, requires_grad=config.train_relations and used)
+        self.name_2HD = nn.Parameter(torch.zeros(2, hidden, entities.size), requires_grad=config.relation_text and used)
+
+    def vectors(self, words: WordHead, entities: EntityTable) -> Tensor:
+        """v_r of all relations; one that the graph has gained since training has its v_r' from the table."""
+        vector_RD = torch.cat([self.vector_RD, entities.relation_RD[len(self.vector_RD) :]])
+        if not self.config.relation_text:
+            return vector_RD
+        name_KH = words.mean_embedding(entities.relation_word_KL)
+        return vector_RD + torch.einsum("nh,khd->nkd", name_KH, self.name_2HD).flatten(0, 1)
+
+    def scores(
+        self, h_r_MD: Tensor, vector_RD: Tensor, weight_MQ: Tensor | None, cues: RelationCues, row_M: Tensor
+    ) -> Tensor:
+        """v_r · h_r, plus the scores of cues, at some mention starts (rows × R).
+
+        `row_M` gives the row of each mention start, -1 if it has none; `weight_MQ` are the weights of cues, by row.
+        """
+        score_MR = h_r_MD @ vector_RD.T
+        if weight_MQ is None or not len(cues.start_Y):
+            return score_MR
+        row_Y = row_M[cues.start_Y]
+        used_Y = row_Y >= 0
+        value_Y2 = cues.value_Y2[used_Y].to(score_MR.dtype)
+        cue_Y2 = relation_cue_scores(weight_MQ[row_Y[used_Y]], value_Y2[:, None])[:, 0]
+        none_MK2 = torch.zeros_like(score_MR).view(len(score_MR), -1, 2)
+        cue_MK2 = none_MK2.index_put((row_Y[used_Y], cues.relation_Y[used_Y]), cue_Y2)
+        return score_MR + cue_MK2.flatten(1)
+
+    def log_probs(self, score_MR: Tensor, row_G: Tensor, paths: Paths) -> Tensor:
+        """log π(r | p) of each path; `row_G` is the row of each (start, parent) pair in `score_MR`."""
+        member_Y = score_MR[row_G[paths.member_group_Y], paths.member_relation_Y]
+        log_z_G = segment_logsumexp(member_Y, paths.member_group_Y, len(row_G))
+        return score_MR[row_G[paths.group_W], paths.relation_W] - log_z_G[paths.group_W]
+
+
+class TextRelations:
+    """π(r | p) along one text."""
+
+    def __init__(
+        self,
+        h_r_TD: Tensor,
+        vector_RD: Tensor,
+        graph: KnowledgeGraph,
+        weight_TQ: Tensor | None,
+        cue_TK2: Floats | None,
+        *,
+        first: int,
+        scale: float,
+    ) -> None:
+        """`weight_TQ` are the weights of the cues `cue_TK2`."""
+        self._first = first
+        self._graph = graph
+        self._score_TR = array(h_r_TD @ vector_RD.T) * scale
+        if weight_TQ is not None and cue_TK2 is not None:
+            score_TK2 = relation_cue_scores(weight_TQ.cpu().double() * scale, torch.from_numpy(cue_TK2))
+            self._score_TR += array(score_TK2.flatten(1))
+        self._highest_T = self._score_TR.max(1)
+        self._mass_RT = np.exp(self._score_TR - self._highest_T[:, None]).T.copy()
+        self._log_z = NodeScores(len(self._score_TR), self._log_sums)
+
+    def scores(self, t: int, relation_N: npt.NDArray[np.integer]) -> Floats:
+        """Scores of relations at position t."""
+        return np.asarray(self._score_TR[t - self._first, relation_N])
+
+    def log_z(self, t: int, node_P: Ints) -> Floats:
+        """log Σ exp over the distinct relations of each parent at position t; -inf for one that has none."""
+        return self._log_z.at(t - self._first, node_P)
+
+    def _log_sums(self, node_N: Ints, rows: slice) -> Floats:
+        mass_RT, highest_T = self._mass_RT[:, rows], self._highest_T[rows]
+        log_z_NT = np.empty((len(node_N), len(highest_T)))
+        for row, node in enumerate(node_N.tolist()):
+            distinct = np.unique(self._graph.edges(node).relation)
+            mass_T = mass_RT[distinct].sum(0)
+            if len(distinct) and not mass_T.min(initial=1.0) > TINY:  # all far below the highest of other relations
+                log_z_NT[row] = np.logaddexp.reduce(self._score_TR[rows][:, distinct], 1)
+            else:
+                with np.errstate(divide="ignore"):
+                    log_z_NT[row] = highest_T + np.log(mass_T)
+        return log_z_NT
