@@ -59,7 +59,7 @@ def annotate_again(annotator: Annotator, document: Document, setting: str) -> li
         LinkedSpan(each.start, each.end, graph.number(each.id), each.source) for each in given if each.source != "KG"
     ]
     id = graph.store.by_title(document.title)
-    return Story(annotator.matcher).tell(document.tokens, found, None if id is None else graph.find(id))
+    return Story(annotator.matcher).explained_mentions(document.tokens, found, None if id is None else graph.find(id))
 
 
 def has_fact(graph: KnowledgeGraph, parent: str, relation: str, id: str) -> bool:
@@ -151,7 +151,7 @@ def by_names(annotator: Annotator, article: Article) -> list[Mention]:
         LinkedSpan(start, end, max(nodes, key=lambda node: (len(graph.edges(node).tail), -node)), "NEL")
         for start, end, nodes in linker.mentions(article.tokens)
     ]
-    return Story(annotator.matcher).tell(article.tokens, found)
+    return Story(annotator.matcher).explained_mentions(article.tokens, found)
 
 
 def is_name(words: Sequence[str]) -> bool:

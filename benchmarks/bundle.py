@@ -50,7 +50,7 @@ def ship(story: Quickstart, to: Path) -> None:
     about = {key: value for key, value in read_json(run / "run.json").items() if key in ("format", "kglm", "from")}
     write_json(to / "run.json", about)
     writer = Writer(KnowledgeGraph.open(to / "world.kg"), read_wordings(), 1)
-    topics = sorted(random.Random(1).sample(writer.topics(least=5), ARTICLES))
+    topics = sorted(random.Random(1).sample(writer.topics(min_relations=5), ARTICLES))
     with gzip.GzipFile(to / "articles.jsonl.gz", "wb", mtime=0) as stream:
         for document in writer.texts(topics, wordings="all"):
             stream.write(to_line(document))

@@ -1,11 +1,11 @@
 """python benchmarks/linker.py --kg KG --train DOCS --test DUMP.xml.bz2 [--words DOCS]
 
-Fit the linker's weights on article links, and measure its accuracy on the links of other articles, which it cannot see.
+Compare the linker's weights, which were set by hand, with fitted ones: accuracy on links of articles, which it cannot see.
 
 Training examples are article links (source WIKI) of the documents whose words are a name of several entities of the
 graph, the linked one among them. Test examples are links of the dump to entities of the graph. Three weightings are
 compared: the prior alone (the candidate with the most facts), the weights in use, and the fitted weights. The mentions
-of the documents --words are counted as link texts (anchors) for the linker.
+of the documents --words are counted as link texts (anchors) for the linker. The fitted weights are printed, not saved.
 """
 
 from __future__ import annotations

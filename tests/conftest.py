@@ -1,4 +1,4 @@
-"""Fixtures that all tests share."""
+"""Fixtures shared by all tests."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import settings
 
-# Two OpenMP threads of small work can spin against each other; the suite runs one process a core instead.
+# OpenMP threads with little work can slow each other down; the suite runs one process per core instead.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-# The same examples in every run: a suite that fails now and then is no yardstick.
-# `HYPOTHESIS_PROFILE=explore` looks further.
+# The same examples in every run, so that results are reproducible; `HYPOTHESIS_PROFILE=explore` tries more and others.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
@@ -28,16 +27,16 @@ TOGETHER = {
     "evaluate/test_perplexity.py", "answer/test_model.py", "kg/test_imports.py", "kg/test_imports_killed.py",
     "text/test_articles_sample.py", "runs/test_run.py", "train/test_processes.py",
 }  # fmt: skip
-"""Modules whose tests share what takes seconds to make: one worker runs them all, so that it is made once."""
+"""Modules with expensive module fixtures: one worker runs all tests of such a module, so that each is built once."""
 
-LOADS = [
+PRELOAD = [
     "hypothesis", "kglm.annotate.pipeline", "kglm.evaluate.perplexity", "kglm.train.loop", "pytest", "spacy.lang.en",
 ]  # fmt: skip
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Test by test to whoever is free, as without it, but for those modules, which come first."""
+    """Scheduler of pytest-xdist that keeps the tests of each module in `TOGETHER` on one worker."""
     from xdist.scheduler import LoadScopeScheduling
 
     if config.option.dist != "load":
@@ -51,23 +50,23 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return Scheduling(config, log)
 
 
-class Left(NamedTuple):
-    """How a command left."""
+class CommandResult(NamedTuple):
+    """Exit code and output of a command."""
 
     returncode: int
     stdout: str
     stderr: str
 
 
-Command = Callable[..., Left]
+Command = Callable[..., CommandResult]
 
 
 @pytest.fixture
 def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    """`kglm` as it is typed, in this process: a process of its own takes seconds to load what it needs."""
+    """Run a `kglm` command line in this process: a new process takes seconds to import its modules."""
     from kglm.cli.main import main
 
-    def run(*words: str, cwd: Path | None = None) -> Left:
+    def run(*words: str, cwd: Path | None = None) -> CommandResult:
         capsys.readouterr()
         with monkeypatch.context() as patch:
             patch.setattr(sys, "argv", ["kglm", *words])
@@ -76,26 +75,26 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
             with pytest.raises(SystemExit) as left:
                 main()
         captured = capsys.readouterr()
-        return Left(int(left.value.code or 0), captured.out, captured.err)
+        return CommandResult(int(left.value.code or 0), captured.out, captured.err)
 
     return run
 
 
 @pytest.fixture(scope="session")
 def forks() -> BaseContext:
-    """Processes of their own that begin with what takes seconds to load, as the workers of a command do.
+    """Context for processes that start with the slow modules imported, like the workers of a command.
 
-    Work that an earlier test gave to workers may have started the process they are forked from, without all that.
+    An earlier test may have started the fork server without these modules, so it is restarted.
     """
     forkserver._forkserver._stop()  # type: ignore[attr-defined]
-    forkserver.set_forkserver_preload(LOADS)
+    forkserver.set_forkserver_preload(PRELOAD)
     forkserver.ensure_running()
     return multiprocessing.get_context("forkserver")
 
 
 @pytest.fixture
 def one_thread() -> Iterator[None]:
-    """Sums in one order, however many cores there are."""
+    """Use one torch thread, so that sums do not depend on the number of cores."""
     import torch
 
     threads = torch.get_num_threads()
@@ -106,7 +105,7 @@ def one_thread() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """Real corpora and graphs beside the project; tests that need them are skipped where they are missing."""
+    """Directory of real corpora and graphs beside the project; tests are skipped where it is missing."""
     folder = ROOT.parent / "shared" / "data"
     if not folder.is_dir():
         pytest.skip("the real data (../shared/data) is not on this machine")

@@ -1,3 +1,5 @@
+"""Settings from TOML files and `--set` overrides."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -12,7 +14,7 @@ from kglm.errors import ConfigError, DataError
 @dataclass(frozen=True)
 class Encoder:
     layers: int = 3
-    """How many layers."""
+    """Number of layers."""
     dropout: float = 0.5
 
 
@@ -22,7 +24,7 @@ class Settings:
     encoder: Encoder = field(default_factory=Encoder)
     sizes: list[int] = field(default_factory=lambda: [1, 2])
     window: int | None = None
-    """Only the last so many words;
+    """Number of last words to use;
     None for all."""
 
 
@@ -45,23 +47,23 @@ def test_overrides(tmp_path: Path) -> None:
     [
         ({"encodr": {}}, "unknown key 'encodr'; did you mean 'encoder'"),
         ({"encoder": {"layer": 1}}, "unknown key 'encoder.layer'; did you mean 'layers'"),
-        ({"zzz": 1}, "known are name, encoder, sizes, window"),
+        ({"zzz": 1}, "use one of name, encoder, sizes, window"),
         ({"encoder": {"layers": "two"}}, "encoder.layers: expected `int`, got `str`"),
         ({"encoder": 5}, "encoder: expected `object`"),
     ],
 )
-def test_what_is_wrong_is_named(values: dict[str, object], message: str) -> None:
+def test_error_names_the_wrong_key(values: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         config.from_dict(Settings, values, place="c.toml")
 
 
 @pytest.mark.parametrize("override", ["encoder.layers", "=3", "name.x=1"])
-def test_bad_overrides(override: str) -> None:
+def test_invalid_override_is_an_error(override: str) -> None:
     with pytest.raises(ConfigError, match="--set"):
         config.with_overrides({"name": "x"}, [override])
 
 
-def test_bad_files(tmp_path: Path) -> None:
+def test_missing_or_invalid_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such file"):
         config.load(Settings, tmp_path / "c.toml")
     (tmp_path / "c.toml").write_text("a = ")
@@ -69,6 +71,6 @@ def test_bad_files(tmp_path: Path) -> None:
         config.load(Settings, tmp_path / "c.toml")
 
 
-def test_the_string_under_a_field_describes_it() -> None:
-    assert config.describe(Settings) == {"window": "Only the last so many words; None for all."}
-    assert config.describe(Encoder) == {"layers": "How many layers."}
+def test_describe_returns_the_string_under_each_field() -> None:
+    assert config.describe(Settings) == {"window": "Number of last words to use; None for all."}
+    assert config.describe(Encoder) == {"layers": "Number of layers."}

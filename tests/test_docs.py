@@ -16,7 +16,7 @@ import pytest
 import typer
 
 import kglm
-from conftest import ROOT, Command, Left
+from conftest import ROOT, Command, CommandResult
 from kglm.config import describe
 from kglm.runs.settings import RunConfig
 from support import tiny
@@ -51,7 +51,7 @@ QUICK = {"train": ("--set", "train.epochs=2"), "annotate": ("--workers", "1")}
 """Options added to commands to save time: the tests do not depend on how good a trained model is."""
 OTHER_OPTIONS = {"--extra-index-url", "--no-deps"}
 """Options of pip."""
-Type = Callable[[list[str]], Left]
+Type = Callable[[list[str]], CommandResult]
 
 
 def blocks(page: Path, *marks: str) -> list[str]:
@@ -100,7 +100,7 @@ def write_files(page: Path, home: Path) -> None:
 def run(command: Command, tmp_path: Path) -> Type:
     """Run a command of a page in the folder of the test; it must succeed."""
 
-    def run(words: list[str]) -> Left:
+    def run(words: list[str]) -> CommandResult:
         left = command(*words, *QUICK.get(words[0], ()), cwd=tmp_path)
         assert left.returncode == 0, f"{shlex.join(words)}\n{left.stderr}"
         return left

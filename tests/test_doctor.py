@@ -1,3 +1,5 @@
+"""`examine`: healthy and damaged documents and graphs."""
+
 from __future__ import annotations
 
 import gzip
@@ -21,11 +23,11 @@ def errors(path: Path) -> list[str]:
 class TestDocuments:
     good = '{"title": "t", "tokens": ["@@START@@", "a", "@@END@@"]}'
 
-    def test_healthy(self, shared_data: Path) -> None:
+    def test_healthy_documents_have_no_errors(self, shared_data: Path) -> None:
         assert not errors(DOCUMENTS)
         assert not errors(shared_data / "lw2" / "valid.jsonl.gz")
 
-    def test_every_bad_line_is_listed_not_just_the_first(self, tmp_path: Path) -> None:
+    def test_every_bad_line_is_listed(self, tmp_path: Path) -> None:
         path = tmp_path / "d.jsonl"
         path.write_text("\n".join([self.good, '{"x"', self.good, '{"title": 3}', '{"title": "", "tokens": [2]}']))
         assert [error.split(":")[0] for error in errors(path)] == [f"{path}, line {n}" for n in (2, 4, 5)]
@@ -43,18 +45,18 @@ class TestDocuments:
         assert ("warning", "1 × unknown prefix") in found and ("note", "1 × missing start") in found
         assert any("occurs on line 1 too" in what for _, what in found)
 
-    def test_a_file_cut_off(self, tmp_path: Path) -> None:
+    def test_truncated_file_is_an_error(self, tmp_path: Path) -> None:
         (tmp_path / "d.jsonl.gz").write_bytes(gzip.compress((self.good + "\n").encode() * 5000)[:-20])
         assert "ends in the middle" in errors(tmp_path / "d.jsonl.gz")[-1]
 
-    def test_something_else(self, tmp_path: Path) -> None:
+    def test_file_of_another_format_is_refused(self, tmp_path: Path) -> None:
         (tmp_path / "x").write_text("hello")
         with pytest.raises(DataError, match="neither a graph nor a file of documents nor a run"):
             examine(tmp_path / "x")
 
 
 class TestGraph:
-    def test_healthy(self, tmp_path: Path) -> None:
+    def test_healthy_graph_has_no_errors(self, tmp_path: Path) -> None:
         assert not errors(make_store(tmp_path))
 
     @pytest.mark.parametrize(
@@ -63,7 +65,7 @@ class TestGraph:
             ("UPDATE entity SET id = 'anna' WHERE id = 'Q5'", "entity id 'anna' is malformed"),
             ("UPDATE relation SET id = 'knows' WHERE id = 'P26'", "relation id 'knows' is malformed"),
             ("DELETE FROM entity WHERE id = 'P26'", "numbered up to"),
-            ("UPDATE fact SET tail = 999 WHERE number = 1", "points at no entity"),
+            ("UPDATE fact SET tail = 999 WHERE number = 1", "refers to a missing entity"),
             ("PRAGMA user_version = 7", "format 7"),
         ],
     )
@@ -75,7 +77,7 @@ class TestGraph:
         connection.close()
         assert any(message in error for error in errors(path)), errors(path)
 
-    def test_arrays_that_differ_from_the_store(self, tmp_path: Path) -> None:
+    def test_arrays_that_differ_from_the_store_are_an_error(self, tmp_path: Path) -> None:
         path = make_store(tmp_path)
         [tails] = tmp_path.glob("toy.kg.arrays/*/edge_tail.npy")
         changed = np.load(tails)
@@ -83,7 +85,7 @@ class TestGraph:
         np.save(tails, changed)
         assert any("edge_tail differ from the store" in error for error in errors(path))
 
-    def test_a_damaged_file(self, tmp_path: Path) -> None:
+    def test_damaged_sqlite_file_is_an_error(self, tmp_path: Path) -> None:
         path = make_store(tmp_path, [(f"Q{n}", "P1", f"Q{n + 1}") for n in range(1, 3000)])
         content = bytearray(path.read_bytes())
         middle = len(content) // 2

@@ -1,3 +1,5 @@
+"""Reading compressed files, lines and blocks; atomic writes."""
+
 from __future__ import annotations
 
 import bz2
@@ -19,15 +21,15 @@ COMPRESSORS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".zst": CH
 
 @pytest.mark.parametrize("suffix", COMPRESSORS)
 @pytest.mark.parametrize("name", ["named", "misnamed.txt"])
-def test_lines_are_unpacked_by_content(tmp_path: Path, suffix: str, name: str) -> None:
+def test_compression_is_recognised_by_content(tmp_path: Path, suffix: str, name: str) -> None:
     path = tmp_path / (name + suffix if name == "named" else name)
     path.write_bytes(COMPRESSORS[suffix](b"one\r\n\ntwo\nthree"))
     assert list(read_lines(path)) == [(1, b"one"), (3, b"two"), (4, b"three")]
 
 
 @pytest.mark.parametrize("parallel", [False, True])
-def test_concatenated_streams(tmp_path: Path, parallel: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Dumps are made of many small streams one after the other."""
+def test_concatenated_streams_are_read_as_one(tmp_path: Path, parallel: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wikipedia dumps consist of many small compressed streams."""
     monkeypatch.setattr("kglm.packed.PARALLEL_BZIP2_FROM", 0 if parallel else 1 << 40)
     for suffix, compress in COMPRESSORS.items():
         path = tmp_path / f"x{suffix}"
@@ -62,7 +64,7 @@ def test_a_damaged_file_is_an_error(
 
 
 def test_a_pipe_is_refused(tmp_path: Path) -> None:
-    """It could be read only once; what is read twice would silently lose its beginning."""
+    """A pipe can be read only once; a second reading would silently lose its beginning."""
     reader, writer = os.pipe()
     try:
         with pytest.raises(DataError, match="is a pipe or device; save it to a file first"):
@@ -72,19 +74,19 @@ def test_a_pipe_is_refused(tmp_path: Path) -> None:
         os.close(writer)
 
 
-def test_a_byte_order_mark_is_no_content(tmp_path: Path) -> None:
+def test_byte_order_mark_at_the_start_is_dropped(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"\xef\xbb\xbfa\n\xef\xbb\xbfb")
     assert list(read_lines(tmp_path / "x")) == [(1, b"a"), (2, b"\xef\xbb\xbfb")]
     assert [block.data for block in read_blocks(tmp_path / "x", 100)] == [b"a\n\xef\xbb\xbfb"]
 
 
 @pytest.mark.parametrize("text", [b"BZh", b"BZh9 is a name", b"\x1f\x8b"])
-def test_text_that_starts_like_a_packed_file(tmp_path: Path, text: bytes) -> None:
+def test_plain_text_that_starts_like_a_compressed_file(tmp_path: Path, text: bytes) -> None:
     (tmp_path / "x").write_bytes(text)
     assert list(read_lines(tmp_path / "x")) == [(1, text)]
 
 
-def test_missing_or_a_directory(tmp_path: Path) -> None:
+def test_missing_file_or_directory_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such file; check the path"):
         list(read_lines(tmp_path / "x"))
     with pytest.raises(DataError, match="is a directory"):
@@ -108,7 +110,7 @@ def test_blocks_are_whole_lines_and_can_be_resumed(lines: list[bytes], size: int
 
 
 class TestAtomicFile:
-    def test_it_appears_whole(self, tmp_path: Path) -> None:
+    def test_new_content_appears_only_when_complete(self, tmp_path: Path) -> None:
         path = tmp_path / "x"
         path.write_text("old")
         with atomic_file(path) as stream:
@@ -116,7 +118,7 @@ class TestAtomicFile:
             assert path.read_text() == "old"
         assert path.read_text() == "new" and [p.name for p in tmp_path.iterdir()] == ["x"]
 
-    def test_or_not_at_all(self, tmp_path: Path) -> None:
+    def test_old_content_stays_after_an_exception(self, tmp_path: Path) -> None:
         path = tmp_path / "x"
         path.write_text("old")
         with pytest.raises(RuntimeError), atomic_file(path) as stream:
@@ -139,7 +141,7 @@ class TestAtomicFile:
             os.umask(before)
         assert (tmp_path / "x").stat().st_mode & 0o777 == 0o640
 
-    def test_places_that_cannot_be_written(self, tmp_path: Path) -> None:
+    def test_path_that_cannot_be_written_is_an_error(self, tmp_path: Path) -> None:
         with pytest.raises(KglmError, match="its directory does not exist"), atomic_file(tmp_path / "no" / "x"):
             pass
         with pytest.raises(KglmError, match="is a directory"), atomic_file(tmp_path):
@@ -147,7 +149,7 @@ class TestAtomicFile:
 
 
 class TestAtomicDirectory:
-    def test_it_appears_whole_or_not_at_all(self, tmp_path: Path) -> None:
+    def test_directory_appears_complete_or_not_at_all(self, tmp_path: Path) -> None:
         with pytest.raises(RuntimeError), atomic_directory(tmp_path / "d") as directory:
             (directory / "a").write_text("a")
             raise RuntimeError
@@ -156,7 +158,7 @@ class TestAtomicDirectory:
             (directory / "a").write_text("a")
         assert [p.name for p in (tmp_path / "d").iterdir()] == ["a"]
 
-    def test_the_first_of_two_wins(self, tmp_path: Path) -> None:
+    def test_first_of_two_writers_wins(self, tmp_path: Path) -> None:
         with atomic_directory(tmp_path / "d") as ours:
             (ours / "a").write_text("ours")
             with atomic_directory(tmp_path / "d") as theirs:

@@ -1,4 +1,4 @@
-"""Rules of the house that a machine can check."""
+"""Rules for the code: no unsafe loading, module size, import order, cheap imports, public names."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def room(module: str) -> int:
 
 
 def imports(source: str, path: str) -> set[str]:
-    """Dotted names below `kglm` that a module imports, in whichever way it is written."""
+    """Dotted names below `kglm` that a module imports, by any form of import."""
     package = ["kglm", *Path(path).parent.parts]
     found: set[str] = set()
     for node in ast.walk(ast.parse(source)):
@@ -52,7 +52,7 @@ def imports(source: str, path: str) -> set[str]:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name)
-def test_nothing_runs_code_from_files(path: Path) -> None:
+def test_no_module_runs_code_from_files(path: Path) -> None:
     found = [line for line in path.read_text().splitlines() if UNSAFE.search(line) and "allow_pickle=False" not in line]
     if name(path) == RESTRICTED_IMPORTER:
         assert found and "class _Unpickler(pickle.Unpickler):" in found
@@ -61,12 +61,12 @@ def test_nothing_runs_code_from_files(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name)
-def test_a_file_is_one_idea(path: Path) -> None:
+def test_module_has_at_most_400_lines(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= 400
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name)
-def test_nothing_walks_back(path: Path) -> None:
+def test_module_imports_only_from_rooms_above(path: Path) -> None:
     own = room("kglm." + name(path).removesuffix(".py").replace("/", "."))
     assert [module for module in imports(path.read_text(), name(path)) if room(module) > own] == []
 
@@ -86,15 +86,15 @@ def test_nothing_walks_back(path: Path) -> None:
         ("import kglmx; from json import load", set()),
     ],
 )
-def test_every_way_to_import_is_seen(source: str, found: set[str]) -> None:
+def test_every_form_of_import_is_recognised(source: str, found: set[str]) -> None:
     assert imports(source, "kg/store.py") == found
-    walks_back = any(room(module) > room("kglm.kg") for module in found)
-    assert walks_back == (not found <= {"kglm.kg", "kglm.kg.graph"})
+    forbidden = any(room(module) > room("kglm.kg") for module in found)
+    assert forbidden == (not found <= {"kglm.kg", "kglm.kg.graph"})
 
 
 @pytest.mark.parametrize(("module", "allowed"), [("kglm", set()), ("kglm.cli", {"typer", "rich"})])
 def test_importing_the_package_is_cheap(module: str, allowed: set[str]) -> None:
-    """`import kglm` loads no other package; its help only those that print it."""
+    """`import kglm` loads no other package, `kglm.cli` only those that print help."""
     installed = set().union(*importlib.metadata.packages_distributions()) - {"kglm"}
     code = f"import sys; before = set(sys.modules); import {module}; print(*(set(sys.modules) - before))"
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -103,7 +103,7 @@ def test_importing_the_package_is_cheap(module: str, allowed: set[str]) -> None:
     assert loaded <= (allowed | needed_by_typer if allowed else set())
 
 
-def test_the_version_is_the_one_of_the_package() -> None:
+def test_version_is_that_of_pyproject() -> None:
     pyproject = (SOURCE.parent.parent / "pyproject.toml").read_text()
     assert f'version = "{__version__}"' in pyproject
 

@@ -1,4 +1,4 @@
-"""Charts: well-formed, to scale, and safe whatever the labels."""
+"""Charts: well-formed SVG, to scale, labels escaped."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_bars_are_to_scale() -> None:
     bars = [height for height in bars if height != 11]  # without the legend
     assert bars[0] / bars[1] == pytest.approx(2, rel=0.01)
     assert bars[0] / bars[2] == pytest.approx(0.5, rel=0.01)
-    assert len(bars) == 3  # what is not a number has no bar
+    assert len(bars) == 3  # no bar for NaN
 
 
 def test_points_are_to_scale_and_in_the_picture() -> None:
@@ -29,7 +29,7 @@ def test_points_are_to_scale_and_in_the_picture() -> None:
     (x0, y0), (x1, y1), (x2, y2) = points
     assert x1 - x0 == pytest.approx(x2 - x1, abs=0.2)
     assert y1 - y0 == pytest.approx(y2 - y1, abs=0.2)
-    assert y0 < y2  # more is higher up
+    assert y0 < y2  # higher values are higher up
     assert all(0 < x < 640 and 0 < y < 400 for x, y in points)
 
 
@@ -43,7 +43,7 @@ def test_labels_are_escaped(hostile: str) -> None:
 
 
 @pytest.mark.parametrize("series", [[], [Series("a", [], [])], [Series("a", [1], [math.nan])]])
-def test_nothing_to_show_is_an_empty_chart(series: list[Series]) -> None:
+def test_no_data_gives_an_empty_chart(series: list[Series]) -> None:
     for chart in (line_chart("t", "x", "y", series), bar_chart("t", "y", [], series)):
         assert ElementTree.fromstring(chart).tag == f"{SVG}svg"
 

@@ -1,14 +1,18 @@
-"""`kglm quickstart` as a stranger types it, on a part of the world and with the smallest models."""
+"""`kglm quickstart` from the command line, with 40 entities and the smallest models."""
 
 from __future__ import annotations
 
 import json
+import os
+import sys
 from pathlib import Path
 
 import pytest
 
 from conftest import Command
 from kglm import bundled
+from kglm.errors import KglmError
+from kglm.quickstart import run_in_background
 from kglm.text.document import read_documents
 
 SMALL = ("--entities", "40", "--texts", "1", "--epochs", "1", "--config", "tiny")
@@ -19,7 +23,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("quickstart")
 
 
-def test_the_whole_story(home: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_steps_and_a_second_call_that_repeats_none(
+    home: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", "240")
     left = command("quickstart", *SMALL, cwd=home)
     assert left.returncode == 0, left.stderr
@@ -34,38 +40,47 @@ def test_the_whole_story(home: Path, command: Command, monkeypatch: pytest.Monke
         {document.title for document in read_documents(folder / name)}
         for name in ("held-corpus.jsonl", "checked-corpus.jsonl")
     )
-    assert measured and checked and not measured & checked  # what is measured with has no say in what is kept
+    assert measured and checked and not measured & checked  # the test data does not choose the checkpoint
 
     monkeypatch.chdir(home)
     assert bundled.default_run() == bundled.QUICKSTART / "kglm"
     named = command("complete", str(bundled.default_run()), "Barack Obama was born on", "--json")
     unnamed = command("complete", "Barack Obama was born on", "--json")
     assert unnamed.stdout == named.stdout and "quickstart/kglm" in unnamed.stderr
-    assert command("complete", str(bundled.default_run())).returncode == 2  # a run, and no text
+    assert command("complete", str(bundled.default_run())).returncode == 2  # a run without a prompt
 
     again = command("quickstart", *SMALL)
-    assert again.returncode == 0 and " facts of " not in again.stdout  # nothing is made twice
+    assert again.returncode == 0 and " facts of " not in again.stdout  # no step is repeated
     assert again.stdout.split("6  Perplexity")[1].split("Done")[0].count("\n") > 20
     other = command("quickstart", *SMALL, "--seed", "1")
     assert other.returncode == 2 and "other options" in other.stderr
 
 
 @pytest.mark.parametrize("wrong", [("--config", "no-such"), ("--entities", "4"), ("--seed", "-1")])
-def test_what_cannot_be_is_refused_before_anything_is_made(tmp_path: Path, command: Command, wrong: list[str]) -> None:
+def test_invalid_options_are_refused_before_any_step(tmp_path: Path, command: Command, wrong: list[str]) -> None:
     left = command("quickstart", *wrong, cwd=tmp_path)
     assert left.returncode == 2 and not list(tmp_path.iterdir())
 
 
-def test_a_training_that_fails_beside_is_told(tmp_path: Path) -> None:
-    import sys
-
-    from kglm.errors import KglmError
-    from kglm.quickstart import beside
-
+def test_failed_background_training_is_an_error(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    with pytest.raises(KglmError, match="left with 3"), beside([[sys.executable, "-c", "print('why'); exit(3)"]], log):
+    failing = [[sys.executable, "-c", "print('why'); exit(3)"]]
+    with pytest.raises(KglmError, match="exited with code 3"), run_in_background(failing, log):
         pass
     assert log.read_text() == "why\n"
-    slow = [[sys.executable, "-c", "import time; time.sleep(60)"]]
-    with pytest.raises(KeyError), beside(slow, log):  # what fails here ends those beside
+
+
+def test_exception_ends_the_background_training(tmp_path: Path) -> None:
+    """The process would wait for a signal for ever; the block ends only because it is terminated."""
+    started = tmp_path / "started"
+    os.mkfifo(started)
+    endless = [[sys.executable, "-c", f"import signal; open({str(started)!r}, 'w').close(); signal.pause()"]]
+    with pytest.raises(KeyError), run_in_background(endless, tmp_path / "log"):
+        started.open().close()  # returns when the process has opened the other end
+        raise KeyError
+
+
+def test_exception_before_the_background_process_starts(tmp_path: Path) -> None:
+    endless = [[sys.executable, "-c", "import signal; signal.pause()"]]
+    with pytest.raises(KeyError), run_in_background(endless, tmp_path / "log"):
         raise KeyError

@@ -1,8 +1,8 @@
-"""Losses, estimates and completions equal the values that were recorded before the house was rebuilt.
+"""Losses, estimates and completions equal recorded values.
 
-    python tests/test_recorded_values.py        # writes tests/recorded_values.json anew: only if a change is meant
+    python tests/test_recorded_values.py        # overwrites tests/recorded_values.json: only for an intended change
 
-All of it in double precision, so that the values hold on every machine: to 1e-9 where sums are taken in another order.
+All values are computed in double precision, so that they hold on every machine, up to 1e-9 for other orders of sums.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ PROMPTS = (
 
 
 def losses(home: Path) -> Iterator[tuple[str, Any]]:
-    """Annotated joint likelihoods of toys, by component, and gradients of a training step."""
+    """Joint log-likelihoods of toy documents by component, and gradients of a training step."""
     for name, options in OPTIONS.items():
         toy = make_toy(home / name, **options)
         documents = random_documents(toy, 9)
@@ -69,7 +69,7 @@ def losses(home: Path) -> Iterator[tuple[str, Any]]:
 
 
 def trained(home: Path) -> Iterator[tuple[str, Any]]:
-    """Metrics of short trainings."""
+    """Metrics of short training runs."""
     for which in MODELS:
         for average in ("none", "ema"):
             config = replace(CONFIG, average=average)
@@ -100,7 +100,7 @@ def estimates(home: Path) -> Iterator[tuple[str, Any]]:
 
 
 def answers(home: Path) -> Iterator[tuple[str, Any]]:
-    """Completions, generations and estimates of the model that comes with the package."""
+    """Completions, generated texts and estimates of the bundled model."""
     del home
     live = FactAwareLM.open(bundled.RUN)
     live.model.double()
@@ -122,8 +122,8 @@ def answers(home: Path) -> Iterator[tuple[str, Any]]:
     sampled = live.complete(PROMPTS[0], links="sampled", seed=2)
     yield "sampled links", {"p": [word.p for word in sampled.words], "mentions": [m.p for m in sampled.mentions]}
     for config in (GenerateConfig(words=12, seed=4), GenerateConfig(words=8, beam=3), GenerateConfig(8, 0.0)):
-        spoken = list(live.generate("France is", config=config))
-        yield f"generated with {config}", {"words": [s.word for s in spoken], "p": [s.p for s in spoken]}
+        generated = list(live.generate("France is", config=config))
+        yield f"generated with {config}", {"words": [g.word for g in generated], "p": [g.p for g in generated]}
     for document in list(read_documents(bundled.ARTICLES))[:2]:
         prepared = prepare_text(live.run, live.model, document, live.linker.names)
         for method in ("particle", "beam"):
@@ -146,7 +146,7 @@ def computed(part: str, home: Path) -> dict[str, Any]:
 
 
 def assert_same(found: Any, recorded: Any, place: str) -> None:
-    """Numbers to 1e-9, everything else exactly."""
+    """Compare numbers to 1e-9, everything else exactly."""
     if isinstance(recorded, dict):
         assert found.keys() == recorded.keys(), place
         for key, value in recorded.items():
@@ -162,7 +162,7 @@ def assert_same(found: Any, recorded: Any, place: str) -> None:
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_values_are_those_that_were_recorded(part: str, tmp_path: Path, one_thread: None) -> None:
+def test_values_equal_the_recorded_ones(part: str, tmp_path: Path, one_thread: None) -> None:
     recorded = json.loads(RECORDED.read_text(encoding="utf-8"))[part]
     found = json.loads(json.dumps(computed(part, tmp_path)))
     assert_same(found, recorded, part)

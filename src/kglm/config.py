@@ -47,7 +47,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def save(config: object, path: Path) -> None:
-    """Write a dataclass as TOML. TOML has no null: a field that is None is left out and so stays the default."""
+    """Write a dataclass as TOML. TOML has no null: a field that is None is left out, so its default must be None."""
     with atomic_file(path) as stream:
         stream.write(tomli_w.dumps(to_dict(config)).encode())
 
@@ -65,14 +65,14 @@ def from_dict(cls: type[T], values: Mapping[str, Any], *, place: object = None) 
         return msgspec.convert(values, cls, strict=True)
     except msgspec.ValidationError as error:
         raise ConfigError(misfit(error, "settings"), place=place) from error
-    except ConfigError as error:  # from the check of a dataclass, which does not know the file
+    except ConfigError as error:  # raised in __post_init__, where the file is unknown
         raise ConfigError(error.what, place=place, remedy=error.remedy) from error
     except (TypeError, ValueError) as error:
         raise ConfigError(str(error), place=place) from error
 
 
 def with_overrides(values: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
-    """Apply `--set a.b=c` options: c is a TOML value, or else a string."""
+    """Apply `--set a.b=c` options; c is parsed as a TOML value, or taken as a string if it is none."""
     result = _copied(values)
     for override in overrides:
         key, equals, text = override.partition("=")
@@ -109,8 +109,8 @@ def _check_keys(cls: type, values: Mapping[str, Any], prefix: str, place: object
     for key, value in values.items():
         if key not in names:
             close = difflib.get_close_matches(key, names, 1)
-            known = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(names)}"
-            raise ConfigError(f"unknown key {prefix + key!r}", place=place, remedy=known)
+            remedy = f"did you mean {close[0]!r}?" if close else f"use one of {', '.join(names)}"
+            raise ConfigError(f"unknown key {prefix + key!r}", place=place, remedy=remedy)
         if dataclasses.is_dataclass(types[key]) and isinstance(value, Mapping):
             _check_keys(typing.cast(type, types[key]), value, f"{prefix}{key}.", place)
 

@@ -1,5 +1,6 @@
-"""What is wrong with an artefact: a file of documents, a knowledge graph or a run. Reads everything; the arrays beside
-a graph, a cache, may be brought up to date, nothing else is changed.
+"""Check a file of documents, a knowledge graph or a run, and list what is wrong with it.
+
+Everything is read. Nothing is changed except the compiled arrays next to a graph, a cache that may be updated.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ from kglm.text.document import parse_document
 from kglm.text.repair import repair
 
 SHOWN = 50
-"""Findings of one kind that are listed; the rest is counted."""
+"""Number of errors, and of warnings, that are listed; the others are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`error`: it cannot be used as it is. `warning`: something is lost or odd. `note`: good to know."""
+    """`error`: the artefact is unusable. `warning`: something is lost or unusual. `note`: for information."""
 
     level: Literal["error", "warning", "note"]
     place: str
@@ -40,7 +41,7 @@ class Finding:
 
 
 def examine(path: str | Path) -> list[Finding]:
-    """Find out what `path` is and look for everything that is wrong with it."""
+    """Recognise what `path` is and return everything that is wrong with it."""
     path = Path(path)
     with reading(path):
         if path.is_dir():
@@ -61,7 +62,7 @@ def examine(path: str | Path) -> list[Finding]:
 
 
 def _limited(findings: Iterator[Finding]) -> Iterator[Finding]:
-    """All notes; of errors and warnings the first `SHOWN` each, then how many more there are."""
+    """Yield all notes, the first `SHOWN` errors and warnings, and the numbers of the others."""
     counts = {"error": 0, "warning": 0, "note": 0}
     for finding in findings:
         counts[finding.level] += 1
@@ -98,7 +99,7 @@ def _examine_documents(path: Path) -> Iterator[Finding]:
             for quirk, count in repair(document)[1].items():
                 level: Literal["warning", "note"] = "warning" if quirk == "unknown_prefix" else "note"
                 yield Finding(level, place, f"{count} × {quirk.replace('_', ' ')}", "mended when a model reads it")
-    except DataError as error:  # the file itself cannot be read to its end
+    except DataError as error:  # the file cannot be read to its end
         yield Finding("error", error.place or str(path), error.what, error.remedy)
     if not documents:
         yield Finding("error", str(path), "no document could be read")
@@ -130,7 +131,7 @@ def _examine_graph(path: Path) -> Iterator[Finding]:
 def _examine_tables(store: Store) -> Iterator[Finding]:
     place = str(store.path)
     for table, row, parent, _ in store.rows("PRAGMA foreign_key_check"):
-        yield Finding("error", place, f"row {row} of {table} points at no {parent}", "import the graph again")
+        yield Finding("error", place, f"row {row} of {table} refers to a missing {parent}", "import the graph again")
     [[entities, highest]] = store.rows("SELECT count(*), coalesce(max(number), -1) FROM entity")
     if entities != highest + 1:
         yield Finding("error", place, f"{entities} entities numbered up to {highest}", "import the graph again")
@@ -141,7 +142,7 @@ def _examine_tables(store: Store) -> Iterator[Finding]:
             try:
                 canonical_literal(id)
             except LiteralError as error:
-                yield Finding("warning", place, f"{id}: {error}", "it will be shown as it is")
+                yield Finding("warning", place, f"{id}: {error}", "it is shown unchanged")
     for [id] in store.rows("SELECT id FROM relation WHERE number > 0"):
         if not is_relation_id(id):
             yield Finding("error", place, f"the relation id {id!r} is malformed", "see docs/formats.md")
@@ -157,19 +158,19 @@ def _notes(store: Store) -> Iterator[Finding]:
         " AND NOT EXISTS (SELECT 1 FROM name n WHERE n.entity = e.number)"
     )
     if nameless:
-        yield Finding("note", place, f"{nameless:,} entities have no name: the model cannot say them")
+        yield Finding("note", place, f"{nameless:,} entities have no name: the model cannot mention them")
     [[edits]] = store.rows("SELECT count(*) FROM edit")
     if edits:
-        yield Finding("note", place, f"{edits} edits since the import", "kglm kg edit KG --undo takes back the last")
+        yield Finding("note", place, f"{edits} edits since the import", "undo the last with: kglm kg edit KG --undo")
     partial = store.path.with_name(store.path.name + ".partial")
     if partial.exists():
         yield Finding(
-            "warning", str(partial), "is left of an interrupted import", "run that import again, or delete it"
+            "warning", str(partial), "remains from an interrupted import", "run that import again, or delete it"
         )
 
 
 def _examine_arrays(store: Store) -> Iterator[Finding]:
-    """The compiled arrays must be what the store would give now (as of their generation)."""
+    """Compare the compiled arrays with arrays that are built from the store now."""
     arrays = open_compiled(store, journal_limit=0)
     fresh, relations = build_arrays(store)
     wrong = [name for name, array in fresh.items() if not np.array_equal(array, getattr(arrays, name))]
@@ -185,23 +186,23 @@ def _examine_arrays(store: Store) -> Iterator[Finding]:
 
 
 def _examine_run(home: Path) -> Iterator[Finding]:
-    """Everything that using or resuming the run would read."""
+    """Read everything that using or resuming the run would read."""
     import torch
 
     from kglm.runs.checkpoint import StateDirectory
     from kglm.runs.run import Run
 
-    said = io.StringIO()
+    warnings = io.StringIO()
     try:
-        with contextlib.redirect_stderr(said):
+        with contextlib.redirect_stderr(warnings):
             run = Run.open(home, weights=(home / "model.safetensors").exists())
     except KglmError as error:
         yield Finding("error", error.place or str(home), error.what, error.remedy)
         return
-    for line in said.getvalue().splitlines():
-        yield Finding("warning", str(home), line.removeprefix("warning: "), "its numbers are of the other one")
+    for line in warnings.getvalue().splitlines():
+        yield Finding("warning", str(home), line.removeprefix("warning: "), "its metrics are of the training graph")
     if not (home / "model.safetensors").exists():
-        yield Finding("warning", str(home), "no epoch is finished: there is no model yet", "train on with --resume")
+        yield Finding("warning", str(home), "no epoch is finished, so there is no model", "train with --resume")
     for name, tensor in run.model.state_dict().items():
         if not bool(torch.isfinite(tensor).all()):
             yield Finding("error", str(home / "model.safetensors"), f"{name} has entries that are no numbers")
@@ -211,10 +212,10 @@ def _examine_run(home: Path) -> Iterator[Finding]:
         yield Finding("error", error.place or str(home / "state"), error.what, "it cannot be resumed; train again")
         return
     if state is None:
-        yield Finding("note", str(home), "has no checkpoint: it can be used, but not trained on")
+        yield Finding("note", str(home), "has no checkpoint: it can be used, but its training cannot be resumed")
     else:
         values = state[1]
-        best = f", best validation {values['best']:.4f} nats a word" if values["best"] is not None else ""
+        best = f", best validation {values['best']:.4f} nats per word" if values["best"] is not None else ""
         yield Finding("note", str(home), f"{values['epoch']} epochs, {values['step']:,} steps{best}")
     count = sum(parameter.numel() for parameter in run.model.parameters())
     yield Finding("note", str(home), f"{run.settings.model}, {count:,} parameters, {len(run.vocabulary):,} words")

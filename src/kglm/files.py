@@ -1,7 +1,7 @@
 """Read and write files; every failure becomes an error with place and remedy.
 
-Readers decompress by content, not by name (gzip, bzip2, Zstandard, plain). Writers go through a temporary
-name, are synced, then renamed: a reader sees the old file or the new one, never half of either.
+Readers recognise compression by content, not by name (gzip, bzip2, Zstandard, plain). Writers use a temporary file,
+sync it, then rename it: a reader sees the old file or the new one, never a part of either.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from kglm.errors import DataError, KglmError
 from kglm.packed import AnyPath, Unpacker, open_binary, position
 
 LONGEST_LINE = 512 << 20
-"""A line longer than this is refused: no record is that big, a wrong file often is."""
+"""Longest accepted line in bytes: no record is that long, but a line of a file of another format can be."""
 
 
 @contextmanager
@@ -42,12 +42,12 @@ def reading(path: AnyPath) -> Iterator[None]:
     except IsADirectoryError as error:
         raise DataError("is a directory", place=path, remedy="name a file in it") from error
     except PermissionError as error:
-        raise DataError("may not be read", place=path, remedy="check its permissions") from error
+        raise DataError("cannot be read: no permission", place=path, remedy="check its permissions") from error
     except EOFError as error:
         raise DataError(
             "the compressed data ends in the middle",
             place=path,
-            remedy="the file was cut off: fetch it again",
+            remedy="fetch the file again",
         ) from error
     except (gzip.BadGzipFile, zlib.error, zstandard.ZstdError) as error:
         raise DataError(
@@ -88,7 +88,7 @@ def writing(path: AnyPath) -> Iterator[None]:
 
 
 def read_lines(path: AnyPath, consumed: Callable[[int], None] | None = None) -> Iterator[tuple[int, bytes]]:
-    """Number (from 1) and bytes of each line, without its line end; empty lines are skipped.
+    """Number (from 1) and bytes of each line, without the line end; empty lines are skipped.
 
     `consumed` is called with the number of bytes read so far from the file on disk.
     """
@@ -115,15 +115,15 @@ class Block:
     """Number of the block's first line in the file, from 1."""
     next_line: int
     next_offset: int
-    """Where the following block starts, in unpacked bytes."""
+    """Start of the following block, in uncompressed bytes."""
     consumed: int
-    """Bytes read so far of the file as it is on disk: for progress."""
+    """Bytes read so far from the file on disk, for the progress bar."""
 
 
 def read_blocks(path: AnyPath, size: int, *, offset: int = 0, first_line: int = 1) -> Iterator[Block]:
     """Cut a file into blocks of about `size` bytes at line ends, starting at an earlier block's `next_offset`.
 
-    Memory is bounded by `size` plus the longest line, however long the file.
+    Memory is bounded by `size` plus the longest line, not by the length of the file.
     """
     with reading(path), open_binary(path) as stream:
         _skip(stream, offset)
@@ -141,7 +141,7 @@ def read_blocks(path: AnyPath, size: int, *, offset: int = 0, first_line: int = 
 
 
 def _skip(stream: io.BufferedReader, offset: int) -> None:
-    """Move to `offset`; a compressed stream must be unpacked up to there."""
+    """Move to `offset`; a compressed stream is decompressed up to there."""
     if not isinstance(stream.raw, Unpacker):
         stream.seek(offset)
         return
@@ -182,8 +182,8 @@ def atomic_file(path: AnyPath) -> Iterator[BinaryIO]:
 def atomic_directory(path: AnyPath) -> Iterator[Path]:
     """Write a directory atomically: it appears complete or not at all.
 
-    If another process has created it meanwhile, that directory stays and the new one is dropped, so two processes may
-    build the same directory at once.
+    If another process creates it in the meantime, that directory stays and this one is deleted, so two processes may
+    build the same directory at the same time.
     """
     path = Path(path)
     with writing(path):
@@ -215,7 +215,7 @@ def remove_directory(directory: Path) -> None:
 
 @contextmanager
 def exclusive(path: AnyPath, what: str) -> Iterator[None]:
-    """Hold the lock file `path` during the block; a second process gets a KglmError with the text `what`."""
+    """Hold the lock file `path` during the block; a second process gets a KglmError that says `what`."""
     try:
         import fcntl
     except ImportError:  # not available on this system: no locking

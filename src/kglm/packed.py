@@ -1,4 +1,4 @@
-"""Packed files as streams of bytes: gzip, bzip2, Zstandard, told by their content and not by their names."""
+"""Decompress files as streams of bytes: gzip, bzip2 and Zstandard, recognised by content, not by file name."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ import zstandard
 from kglm.errors import DataError
 
 GZIP_MAGIC, ZSTD_MAGIC = b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd"
-BZIP2_MAGIC = re.compile(rb"BZh[1-9](?:1AY&SY|\x17\x72\x45\x38\x50\x90)")  # a text may well start with "BZh"
+BZIP2_MAGIC = re.compile(rb"BZh[1-9](?:1AY&SY|\x17\x72\x45\x38\x50\x90)")  # a plain text may start with "BZh" too
 PARALLEL_BZIP2_FROM = 8 << 20
-"""Compressed size from which bzip2 is unpacked by all cores; below, starting the threads costs more."""
+"""Compressed size in bytes from which all cores unpack bzip2; below it, starting the threads costs more."""
 AnyPath = str | os.PathLike[str]
 
 
 class Unpacker(io.RawIOBase):
-    """Unpacked bytes of a compressed file. `position` is how far the packed file has been read."""
+    """Unpacked bytes of a compressed file; `position` is the offset reached in the compressed file."""
 
     def __init__(self, raw: BinaryIO) -> None:
         self._raw = raw
@@ -66,7 +66,7 @@ class _Bzip2(Unpacker):
 
 
 class _ParallelBzip2(Unpacker):
-    """bzip2 unpacked by all cores; the library's bare C++ exceptions become what `bz2` would raise."""
+    """bzip2 unpacked by all cores; raises the exceptions of `bz2` instead of the library's C++ ones."""
 
     def __init__(self, raw: BinaryIO) -> None:
         import indexed_bzip2
@@ -92,7 +92,7 @@ class _ParallelBzip2(Unpacker):
 
 
 class _Zstd(Unpacker):
-    """Zstandard frames one after the other; unlike the library's reader, a cut-off frame is an error."""
+    """A sequence of Zstandard frames; unlike the library's reader, it raises an error at a truncated frame."""
 
     def __init__(self, raw: BinaryIO) -> None:
         super().__init__(raw)
@@ -122,7 +122,7 @@ def open_binary(path: AnyPath) -> io.BufferedReader:
     raw = path.open("rb")
     if not path.is_file():
         raw.close()
-        raise DataError("is a pipe or device", place=path, remedy="save it to a file first: it is read more than once")
+        raise DataError("is a pipe or device", place=path, remedy="save it to a file first: it must be read twice")
     magic = raw.read(10)
     raw.seek(0)
     unpacker: type[Unpacker]
@@ -138,5 +138,5 @@ def open_binary(path: AnyPath) -> io.BufferedReader:
 
 
 def position(stream: io.BufferedReader) -> int:
-    """How far the file on disk has been read, packed bytes if it is packed."""
+    """Offset reached in the file on disk, in compressed bytes if the file is compressed."""
     return stream.raw.position() if isinstance(stream.raw, Unpacker) else stream.tell()

@@ -17,7 +17,7 @@ from typing import TypeVar
 from kglm.errors import KglmError
 
 MAX_DEATHS = 2
-"""Worker deaths without a new result after which each item in flight is run in a separate process."""
+"""Worker deaths without a new result after which each unfinished item runs in its own process."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -33,34 +33,35 @@ def ordered_map(
     items: Iterable[Item],
     *,
     workers: int,
-    loads: Sequence[str] = (),
-    deadly: Callable[[Item], Result] | None = None,
+    preload: Sequence[str] = (),
+    on_death: Callable[[Item], Result] | None = None,
 ) -> Iterator[Result]:
-    """`map(function, items)` over `workers` processes; with one, in this process.
+    """`map(function, items)` over `workers` processes; with one worker, in this process.
 
-    At most two items a worker are in flight, so a slow consumer bounds the memory. `function` must be
-    importable by name: workers share nothing of this process. If one is killed, all are started again and what was
-    not finished is done again. An item that kills a worker of its own ends the work, unless `deadly` knows, in this
-    process, what to make of it. `loads` are modules that workers will need: loaded once, they are shared.
+    At most two items per worker are unfinished, so memory is bounded even if the consumer is slow. `function` must be
+    importable by name, because workers do not share the memory of this process. If a worker is killed, all workers are
+    restarted and repeat the unfinished items. An item that kills its worker even when it runs alone raises an error;
+    with `on_death`, that function is called with the item in this process and gives the result instead. `preload` lists
+    modules that the workers need: they are imported once and shared.
     """
     if workers <= 1:
         yield from map(function, items)
         return
-    waiting: deque[Item] = deque()  # handed over and not finished, in order
+    unfinished: deque[Item] = deque()  # items given to workers, in input order
     source = iter(items)
     deaths = 0
     while True:
         try:
-            for result in _pooled(function, source, waiting, workers, loads):
+            for result in _pooled(function, source, unfinished, workers, preload):
                 deaths = 0
                 yield result
             return
         except BrokenProcessPool:
             deaths += 1
-            if deaths >= MAX_DEATHS:  # by one of those in flight
-                while waiting:
-                    result = _alone(function, waiting[0], loads, deadly)
-                    waiting.popleft()
+            if deaths >= MAX_DEATHS:  # find out which of the unfinished items kills its worker
+                while unfinished:
+                    result = _alone(function, unfinished[0], preload, on_death)
+                    unfinished.popleft()
                     yield result
                 deaths = 0
 
@@ -68,48 +69,48 @@ def ordered_map(
 def _alone(
     function: Callable[[Item], Result],
     item: Item,
-    loads: Sequence[str],
-    deadly: Callable[[Item], Result] | None,
+    preload: Sequence[str],
+    on_death: Callable[[Item], Result] | None,
 ) -> Result:
     """Result of one item, computed in a separate process."""
     try:
-        (result,) = _pooled(function, iter(()), deque([item]), 1, loads)
+        (result,) = _pooled(function, iter(()), deque([item]), 1, preload)
     except BrokenProcessPool as error:
-        if deadly is None:
+        if on_death is None:
             raise KglmError(
-                "a worker process was killed, each time at the same place (out of memory?)",
-                remedy="run the command again, with fewer --workers",
+                "a worker process was killed repeatedly by the same item (out of memory?)",
+                remedy="run the command again with fewer --workers",
             ) from error
-        return deadly(item)
+        return on_death(item)
     return result
 
 
 def _pooled(
     function: Callable[[Item], Result],
     source: Iterator[Item],
-    waiting: deque[Item],
+    unfinished: deque[Item],
     workers: int,
-    loads: Sequence[str],
+    preload: Sequence[str],
 ) -> Iterator[Result]:
-    """Yield results from one pool, first those of `waiting`; an item leaves `waiting` when its result is yielded."""
+    """Yield results from one pool, first those of `unfinished`; an item leaves it when its result is yielded."""
     with ProcessPoolExecutor(
-        workers, mp_context=_context([function.__module__, *loads]), initializer=_leave_with_parent
+        workers, mp_context=_context([function.__module__, *preload]), initializer=_leave_with_parent
     ) as pool:
         pending: deque[Future[Result]] = deque()
         try:
-            pending.extend(pool.submit(function, item) for item in waiting)
+            pending.extend(pool.submit(function, item) for item in unfinished)
             while True:
                 while len(pending) < 2 * workers:
                     try:
                         item = next(source)
                     except StopIteration:
                         break
-                    waiting.append(item)
+                    unfinished.append(item)
                     pending.append(pool.submit(function, item))
                 if not pending:
                     return
                 result = pending.popleft().result()
-                waiting.popleft()
+                unfinished.popleft()
                 yield result
         except BrokenProcessPool:
             _end(pool)
@@ -120,30 +121,31 @@ def _pooled(
 
 
 def _end(pool: ProcessPoolExecutor) -> None:
-    """End all workers of a pool that has lost one.
+    """Kill all workers of a pool that has lost one.
 
-    The pool does so itself, but not with one that is being started just then, for which it waits for ever.
+    The pool does this itself, except for a worker that is just being started: it would wait for that one for ever.
     """
     for process in list((pool._processes or {}).values()):
         process.kill()
 
 
-def _context(loads: list[str]) -> BaseContext:
-    """Fork workers from a server process that has only loaded the modules: they start fast and share that memory.
+def _context(preload: list[str]) -> BaseContext:
+    """Start method: fork workers from a server process that has only imported the modules, so they start fast and share
+    that memory.
 
-    The server starts with the first map of this process and preloads its modules.
+    The first map of this process starts the server and decides which modules it preloads.
     """
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(loads)
+    context.set_forkserver_preload(preload)
     return context
 
 
 def _leave_with_parent() -> None:
-    """End a worker when its parent is killed: otherwise it would wait for work for ever.
+    """Initialise a worker: end it when its parent is killed, because it would otherwise wait for work for ever.
 
-    Inherited objects are frozen, because garbage collection would copy their memory pages.
+    Inherited objects are frozen: garbage collection would copy their memory pages.
     """
     gc.freeze()
     parent = multiprocessing.parent_process()

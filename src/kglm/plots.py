@@ -1,7 +1,7 @@
-"""Charts as SVG, for people who would rather look than read: lines with error bars, and bars side by side.
+"""Charts as SVG: lines with error bars, and grouped bars.
 
-A chart is one string that any browser shows, without a library, a font or a script; every label is escaped. Colours are
-those of Okabe and Ito, which most colour-blind people can tell apart.
+A chart is one string that any browser shows, without a library, a font or a script; every label is escaped. The colours
+are those of Okabe and Ito, which most colour-blind people can tell apart.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ STYLE = (
 
 @dataclass(frozen=True)
 class Series:
-    """Values under one name; `low` and `high` are the ends of their error bars."""
+    """The points of one line or one colour of bars; `low` and `high` are the ends of their error bars."""
 
     name: str
     x: Sequence[float]
@@ -31,12 +31,12 @@ class Series:
     low: Sequence[float] = ()
     high: Sequence[float] = ()
     joined: bool = True
-    """Whether a line goes through the points."""
+    """True if a line connects the points."""
 
 
 @dataclass(frozen=True)
 class Axis:
-    """Values that lie on so many pixels, evenly or by their logarithm."""
+    """Map values from [lowest, highest] to pixels from start to end, on a linear or logarithmic scale."""
 
     label: str
     lowest: float
@@ -68,13 +68,13 @@ class Axis:
 def line_chart(
     title: str, x_label: str, y_label: str, series: Sequence[Series], *, log_x: bool = False, log_y: bool = False
 ) -> str:
-    """Lines through points, with error bars where there are any."""
+    """Draw one line per series, with error bars for the series that have them."""
     xs = [x for each in series for x in each.x]
     ys = [y for each in series for y in (*each.y, *each.low, *each.high) if math.isfinite(y)]
     if not xs or not ys:
         return _page(title, [])
     x = Axis(x_label, min(xs), max(xs), LEFT + 12, WIDTH - RIGHT - 12, log_x)
-    y = Axis(y_label, *_widened(min(ys), max(ys), log=log_y), HEIGHT - BOTTOM, TOP, log_y)
+    y = Axis(y_label, *_with_margin(min(ys), max(ys), log=log_y), HEIGHT - BOTTOM, TOP, log_y)
     body = [*_grid(y), *_bottom(x), *_legend([each.name for each in series])]
     for number, each in enumerate(series):
         colour = _colour(number)
@@ -89,36 +89,36 @@ def line_chart(
 
 
 def bar_chart(title: str, y_label: str, groups: Sequence[str], series: Sequence[Series]) -> str:
-    """Bars from zero, one group beside the other; the values of a series are those of the groups, in order."""
+    """Draw groups of bars from zero; a series has one value per group, in the order of `groups`."""
     ys = [y for each in series for y in (*each.y, *each.high) if math.isfinite(y)]
     if not ys or not groups:
         return _page(title, [])
     y = Axis(y_label, 0.0, max(max(ys), 0.0) * 1.08 or 1.0, HEIGHT - BOTTOM, TOP)
     body = [*_grid(y), *_legend([each.name for each in series])]
-    room = (WIDTH - LEFT - RIGHT) / len(groups)
-    wide = 0.8 * room / len(series)
+    group_width = (WIDTH - LEFT - RIGHT) / len(groups)
+    bar_width = 0.8 * group_width / len(series)
     for place, group in enumerate(groups):
-        middle = LEFT + room * (place + 0.5)
+        middle = LEFT + group_width * (place + 0.5)
         body.append(_text(middle, HEIGHT - BOTTOM + 20, group, anchor="middle", kind="small"))
         for number, each in enumerate(series):
             value = each.y[place]
             if not math.isfinite(value):
                 continue
-            left, top = middle - 0.4 * room + number * wide, y.at(value)
+            left, top = middle - 0.4 * group_width + number * bar_width, y.at(value)
             body.append(
-                f'<rect x="{left:.1f}" y="{top:.1f}" width="{0.92 * wide:.1f}" '
+                f'<rect x="{left:.1f}" y="{top:.1f}" width="{0.92 * bar_width:.1f}" '
                 f'height="{HEIGHT - BOTTOM - top:.1f}" fill="{_colour(number)}"/>'
             )
             above = top
             if each.low and each.high:
-                body.append(_error_bar(left + 0.46 * wide, y.at(each.low[place]), y.at(each.high[place]), "#222"))
+                body.append(_error_bar(left + 0.46 * bar_width, y.at(each.low[place]), y.at(each.high[place]), "#222"))
                 above = min(top, y.at(each.high[place]))
-            if wide > 24:
-                body.append(_text(left + 0.46 * wide, above - 5, _number(value), anchor="middle", kind="small"))
+            if bar_width > 24:
+                body.append(_text(left + 0.46 * bar_width, above - 5, _number(value), anchor="middle", kind="small"))
     return _page(title, body)
 
 
-def _widened(lowest: float, highest: float, *, log: bool) -> tuple[float, float]:
+def _with_margin(lowest: float, highest: float, *, log: bool) -> tuple[float, float]:
     if log:
         return lowest / 1.2, highest * 1.2
     space = 0.05 * (highest - lowest) or 0.05 * abs(highest) or 1.0
@@ -139,7 +139,7 @@ def _text(x: float, y: float, text: str, *, anchor: str = "start", kind: str = "
 
 
 def _grid(y: Axis) -> list[str]:
-    """Lines across the chart, with their values, and the label of the axis."""
+    """Horizontal grid lines with their values, and the label of the axis."""
     parts = []
     for tick in y.ticks():
         at = y.at(tick)

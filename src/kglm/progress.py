@@ -1,4 +1,4 @@
-"""Progress of long work: a bar with rate and time left on a terminal, plain lines elsewhere."""
+"""Show the progress of long work: a bar with rate and time left on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ PLAIN_EVERY = 10.0
 
 
 class Advance(Protocol):
-    """Report `amount` more units done; `total` is what is known by now of how many there will be."""
+    """Report `amount` more units done; `total` updates the expected number of units."""
 
     def __call__(self, amount: float = 1, total: float | None = None) -> None: ...
 
 
 @contextmanager
 def progress(title: str, total: float | None, unit: str, *, done: float = 0, shown: bool = True) -> Iterator[Advance]:
-    """Show that `title` goes on: `total` units of work, `done` of them before a resume.
+    """Show the progress of `title`: `total` units of work, `done` of them before a resume.
 
-    Goes to standard error, so that standard output stays the result. Of several processes only one should show it.
+    It is printed to standard error, because standard output is for the result. `shown=False` is for all processes of a
+    group except one.
     """
     if not shown:
         yield lambda _amount=1, _total=None: None
@@ -57,17 +58,17 @@ def progress(title: str, total: float | None, unit: str, *, done: float = 0, sho
 
 
 def _plain_lines(title: str, total: float | None, unit: str, done: float) -> Advance:
-    started = said = time.monotonic()
+    started = printed = time.monotonic()
     count, expected = 0.0, total
 
     def advance(amount: float = 1, total: float | None = None) -> None:
-        nonlocal count, said, expected
+        nonlocal count, printed, expected
         count += amount
         expected = expected if total is None else total
         now = time.monotonic()
-        if now - said < PLAIN_EVERY:
+        if now - printed < PLAIN_EVERY:
             return
-        said = now
+        printed = now
         rate = count / (now - started)
         left = "" if not expected else f", {(expected - done - count) / rate:.0f} s left)"
         share = "" if not expected else f" ({(done + count) / expected:.0%}{left}"

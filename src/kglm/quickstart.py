@@ -1,10 +1,10 @@
-"""The whole story on the bundled world: a graph, texts, a corpus, vectors, three models.
+"""All steps on the bundled world: build the graph, write texts, annotate them, embed the entities, train three models.
 
-story = Quickstart(Path("quickstart"), QuickstartConfig())
-story.build(); story.write(); story.annotate(); story.embed(); story.train()
+quickstart = Quickstart(Path("quickstart"), QuickstartConfig())
+quickstart.build(); quickstart.write(); quickstart.annotate(); quickstart.embed(); quickstart.train()
 
-What is there already is not made again: one that was stopped goes on where it was. All of it can be done for another
-graph and other texts by the verbs of the same names.
+A step whose output exists is skipped, so an interrupted quickstart continues where it stopped. The commands `kglm kg
+import`, `annotate`, `kg embed` and `train` do the same steps for another graph and other texts.
 """
 
 from __future__ import annotations
@@ -42,53 +42,53 @@ from kglm.writing.hold_out import HoldOut, has_unseen_word, hold_out, redraw_hel
 from kglm.writing.wordings import read_wordings
 
 QUESTION_RELATIONS = ("P36", "P19", "P569", "P26", "P131", "P50")
-"""The relations of the paper's questions: capital, place and date of birth, spouse, state of a city, author."""
+"""Relations of the paper's fact completion: capital, place and date of birth, spouse, state of a city, author."""
 ALWAYS_HELD = ("Q76",)
-"""Barack Obama is asked about, so nothing is said of him."""
+"""Entities held out with every seed: Barack Obama is the example in the documentation."""
 VALIDATION_ARTICLES = 20
-"""Articles about further entities that are held out, by which training is judged as it goes on."""
+"""Number of articles about held-out entities that are the validation data of the training."""
 AWD_LSTM_SETTINGS = ("train.schedule=constant", "train.learning_rate=0.01")
-"""The plain model has to learn by heart what KGLM looks up: with steps that shrink it gets nowhere near as far."""
+"""The AWD-LSTM must memorise facts that KGLM looks up: with a decaying learning rate it learns far fewer."""
 MODELS = ("kglm", "awd-lstm", "proposal")
 BATCH = 40
-"""So many entities a process writes about at a time."""
+"""Number of entities in one job of a worker process."""
 
 
 @dataclass(frozen=True)
 class QuickstartConfig:
-    """How much is done."""
+    """Sizes of the quickstart."""
 
     entities: int | None = None
-    """Only the first so many are written or asked about; at least 20, of whom some are held_out."""
+    """Number of entities to use, at least 20, because some are held out; None for all."""
     texts: int = 14
-    """About each entity that is written about, on average: more about those of whom there is more to say."""
+    """Mean number of training texts per entity; an entity with more relations gets more."""
     notes: float = 0.96
-    """The share of them that are short."""
+    """Share of the training texts that are short notes instead of articles."""
     held: float = 0.1
-    """The share of the entities of which nothing is said, to ask about."""
+    """Share of the entities that are held out: never mentioned in the training texts, asked about in the questions."""
     scored: int = 40
-    """Articles about these, in wordings that are held out, whose perplexity is measured."""
+    """Maximum number of articles about held-out entities, in held-out wordings, to measure perplexity with."""
     dim: int = 64
-    """Of the vectors of entities."""
+    """Dimension of the entity vectors."""
     epochs: int = 2
     settings: str = "quickstart"
-    """Sizes of the models: a TOML file, or one that comes with the package."""
+    """Settings of the models: a TOML file, or the name of one in the package."""
     seed: int = 0
-    """Decides all that is drawn; 0 holds out the wordings that the file says, others draw these, too."""
+    """Random seed; 0 holds out the wordings that the file of wordings marks as held, another seed draws them."""
 
     def __post_init__(self) -> None:
         for name in ("entities", "texts", "scored", "dim", "epochs"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise ConfigError(f"{name} = {getattr(self, name)}", remedy="give at least 1")
         if self.entities is not None and self.entities < 20:
-            raise ConfigError(f"entities = {self.entities}", remedy="give at least 20: some are held_out to ask about")
+            raise ConfigError(f"entities = {self.entities}", remedy="give at least 20: some are held out")
         for name in ("notes", "held"):
             if not 0 <= getattr(self, name) < 1:
                 raise ConfigError(f"{name} = {getattr(self, name)}", remedy="give a share below 1")
 
 
 class Quickstart:
-    """One folder in which all of it is done."""
+    """The steps of a quickstart and the files in its directory."""
 
     def __init__(self, home: Path, config: QuickstartConfig | None = None) -> None:
         self.home = home
@@ -104,7 +104,7 @@ class Quickstart:
         return self.home / model
 
     def begin(self) -> None:
-        """Make the folder, or see that it is of the same settings; what cannot be trained is refused here."""
+        """Create the directory, or check that it has the same settings; refuse invalid model settings early."""
         for model in MODELS:
             load_config(self.config.settings, model, self._overrides(model))
         with writing(self.home):
@@ -112,41 +112,41 @@ class Quickstart:
         path, wanted = self.home / "quickstart.json", asdict(self.config)
         if exists(path) and read_json(path) != wanted:
             raise ConfigError(
-                "was begun with other options", place=self.home, remedy="give the same, or another folder by --to"
+                "was begun with other options", place=self.home, remedy="give the same, or another directory with --to"
             )
         write_json(path, wanted)
 
     def build(self) -> ImportReport | None:
-        """The graph."""
+        """Import the bundled graph."""
         if exists(self.kg):
             return None
         names = [bundled.ENTITIES, bundled.RELATION_NAMES]
         return import_graph([bundled.FACTS], self.kg, entities=names, relations=[bundled.RELATIONS], replace=True)
 
     def write(self) -> None:
-        """Texts to train on, texts to measure with, and questions, about whom the former never speak."""
+        """Write the training texts, and validation texts, test texts and questions about held-out entities."""
         if exists(self.strange_questions):
             return
         writers = _writers(str(self.kg.absolute()), self.config)
         whole, held_out = writers.whole, writers.held_out
         jobs = (_Job(str(self.kg.absolute()), self.config, nodes) for nodes in _batches(held_out.written, BATCH))
         with atomic_file(self.texts) as stream, progress("writing", len(held_out.written), "entities") as advance:
-            for lines in ordered_map(_write_texts, jobs, workers=available_cores(), loads=("spacy.lang.en",)):
+            for lines in ordered_map(_write_texts, jobs, workers=available_cores(), preload=("spacy.lang.en",)):
                 stream.write(lines)
                 advance(min(BATCH, len(held_out.written)))
-        drawn = random.Random(self.config.seed).sample(held_out.held, len(held_out.held))
-        checked = max(1, min(VALIDATION_ARTICLES, len(drawn) // 3))
-        for path, nodes in ((self.checked_texts, drawn[:checked]), (self.held_texts, drawn[checked:])):
+        shuffled = random.Random(self.config.seed).sample(held_out.held, len(held_out.held))
+        checked = max(1, min(VALIDATION_ARTICLES, len(shuffled) // 3))
+        for path, nodes in ((self.checked_texts, shuffled[:checked]), (self.held_texts, shuffled[checked:])):
             with atomic_file(path) as stream:
                 for node in nodes[: self.config.scored]:
                     stream.write(_line(whole.record(node, wordings="held")))
-        asked, said = questions(whole, held_out), training_words(whole.wordings, whole.graph)
-        for path, strange in ((self.questions, False), (self.strange_questions, True)):
+        rows, seen = questions(whole, held_out), training_words(whole.wordings, whole.graph)
+        for path, unseen in ((self.questions, False), (self.strange_questions, True)):
             with atomic_file(path) as stream:
-                stream.write(b"".join(_line(row) for row in asked if has_unseen_word(row, said) == strange))
+                stream.write(b"".join(_line(row) for row in rows if has_unseen_word(row, seen) == unseen))
 
     def annotate(self) -> None:
-        """The texts as linked documents, by the pipeline that annotates any others."""
+        """Annotate the texts with the same pipeline as `kglm annotate`."""
         recipe = Recipe(str(self.kg.absolute()), AnnotateConfig())
         held = [(self.checked_texts, self.checked_corpus), (self.held_texts, self.held_corpus)]
         for source, to in [(self.texts, self.corpus), *held]:
@@ -154,17 +154,17 @@ class Quickstart:
                 annotate([source], to, recipe, workers=available_cores())
 
     def embed(self) -> EmbedReport | None:
-        """TransE vectors."""
+        """Train TransE vectors."""
         if exists(vectors_directory(self.kg)):
             return None
         return embed_graph(self.kg, TransEConfig(dim=self.config.dim, epochs=60, seed=self.config.seed))
 
     def train(self) -> None:
-        """KGLM in this process; beside it, where there is a second core, the plain model and the proposal."""
-        left = [model for model in MODELS if not self._done(model)]
-        others = [model for model in left if model != "kglm"] if available_cores() > 1 else []
-        with beside([self._command(model) for model in others], self.home / "beside.log"):
-            for model in left:
+        """Train KGLM in this process; with a second core, train the AWD-LSTM and the proposal in another process."""
+        unfinished = [model for model in MODELS if not self._is_done(model)]
+        others = [model for model in unfinished if model != "kglm"] if available_cores() > 1 else []
+        with run_in_background([self._command(model) for model in others], self.home / "beside.log"):
+            for model in unfinished:
                 if model not in others:
                     settings = load_config(self.config.settings, model, self._overrides(model))
                     resume = exists(self.run(model) / "run.json")
@@ -175,16 +175,16 @@ class Quickstart:
         return [f"train.epochs={self._epochs(model)}", f"train.seed={self.config.seed}", *own]
 
     def _epochs(self, model: str) -> int:
-        """A proposal has learned what it can after half of them."""
+        """Number of epochs; the proposal needs only half of them."""
         return (self.config.epochs + 1) // 2 if model == "proposal" else self.config.epochs
 
-    def _done(self, model: str) -> bool:
-        """Whether a model has read the corpus as often as it should."""
+    def _is_done(self, model: str) -> bool:
+        """True if the training of a model is finished."""
         path = self.run(model) / "metrics.jsonl"
         return exists(path) and len(path.read_text().splitlines()) >= self._epochs(model)
 
     def _command(self, model: str) -> list[str]:
-        """A verb that trains one of the models."""
+        """Command line that trains one of the models."""
         words = ["train", model, "--config", self.config.settings, "--kg", self.kg, "--to", self.run(model)]
         words += ["--data", self.corpus, "--valid", self.checked_corpus]
         words += [word for override in self._overrides(model) for word in ("--set", override)]
@@ -193,7 +193,7 @@ class Quickstart:
 
 
 class _Job(NamedTuple):
-    """Entities to write about, in whatever process."""
+    """Entities that one worker process writes about."""
 
     kg: str
     config: QuickstartConfig
@@ -201,7 +201,7 @@ class _Job(NamedTuple):
 
 
 def _write_texts(job: _Job) -> bytes:
-    """Texts, a line each."""
+    """Texts about the entities of a job, one JSON record per line."""
     writers = _writers(job.kg, job.config)
     lines = []
     for node in job.nodes:
@@ -212,18 +212,18 @@ def _write_texts(job: _Job) -> bytes:
 
 
 class _Writers(NamedTuple):
-    """Who writes about everything, who writes what is trained on, and what the latter may not say."""
+    """A writer with all facts, a writer without the held-out facts, and what is held out."""
 
     whole: Writer
     training: Writer
     held_out: HoldOut
     mean_relations: float
-    """How many relations of an entity there are words for, on average."""
+    """Mean number of relations of an entity that have wordings."""
 
 
 @lru_cache(1)
 def _writers(kg: str, config: QuickstartConfig) -> _Writers:
-    """The same in every process."""
+    """Writers for a graph; every process creates the same ones."""
     graph, wordings = KnowledgeGraph.open(kg), read_wordings()
     if config.seed:
         wordings = redraw_held_wordings(wordings, config.seed)
@@ -231,7 +231,7 @@ def _writers(kg: str, config: QuickstartConfig) -> _Writers:
     topics = whole.topics()[: config.entities]
     held_out = hold_out(graph, topics, round(config.held * len(topics)), always=ALWAYS_HELD, seed=config.seed)
     notes = WritingConfig(note=config.notes)
-    training = Writer(graph, wordings, config.seed, without=held_out.facts, config=notes)
+    training = Writer(graph, wordings, config.seed, excluded=held_out.facts, config=notes)
     return _Writers(whole, training, held_out, mean(map(training.relations, held_out.written)))
 
 
@@ -241,17 +241,17 @@ def _batches(nodes: Sequence[int], size: int) -> Iterator[tuple[int, ...]]:
 
 
 def questions(writer: Writer, held_out: HoldOut) -> list[dict[str, Any]]:
-    """Questions after facts that have one answer, in wordings that are held out.
+    """Questions with one answer about facts of held-out entities, in held-out wordings.
 
-    Left out are those that ask for the year of a date alone: it is a part of the fact.
+    Questions for only the year of a date are left out: the year is not the whole fact.
     """
-    rows = writer.prompts(held_out.facts_of(QUESTION_RELATIONS), each=3, alone=True)
+    rows = writer.prompts(held_out.facts_of(QUESTION_RELATIONS), per_fact=3, single_answer=True)
     return [row for row in rows if not (is_literal(row["tail_id"]) and row["expected_tail"].isdigit())]
 
 
 @contextmanager
-def beside(commands: Sequence[Sequence[str]], log: Path) -> Iterator[None]:
-    """Run commands one after another in a process beside this one; leave when they are done too."""
+def run_in_background(commands: Sequence[Sequence[str]], log: Path) -> Iterator[None]:
+    """Run commands one after another in another process during the block, then wait for them."""
     running: list[subprocess.Popen[bytes]] = []
     failed: list[int] = []
     stopped = threading.Event()
@@ -261,8 +261,11 @@ def beside(commands: Sequence[Sequence[str]], log: Path) -> Iterator[None]:
             for command in commands:
                 if stopped.is_set():
                     return
-                running.append(subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL))
-                if code := running[-1].wait():
+                process = subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL)
+                running.append(process)
+                if stopped.is_set():  # set after the check above: the process may be missing from the loop below
+                    process.terminate()
+                if code := process.wait():
                     failed.append(code)
                     return
 
@@ -271,7 +274,7 @@ def beside(commands: Sequence[Sequence[str]], log: Path) -> Iterator[None]:
     try:
         yield
         if thread.is_alive():
-            with progress("waiting for the models that are trained beside it", None, "seconds") as advance:
+            with progress("waiting for the training in the background", None, "seconds") as advance:
                 while thread.is_alive():
                     thread.join(1.0)
                     advance()
@@ -282,7 +285,7 @@ def beside(commands: Sequence[Sequence[str]], log: Path) -> Iterator[None]:
                 process.terminate()
         thread.join()
     if failed:
-        raise KglmError(f"a training beside this one left with {failed[0]}", place=log, remedy="read its last lines")
+        raise KglmError(f"a background training exited with code {failed[0]}", place=log, remedy="read its last lines")
 
 
 def _line(record: dict[str, Any]) -> bytes:

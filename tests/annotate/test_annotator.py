@@ -1,4 +1,4 @@
-"""Links, linker, coreference and story together, on one article."""
+"""All annotation steps on one article: links, linker, coreference, story."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def marked(graph: KnowledgeGraph, text: Article, **options: bool | float | str) 
     return [(document.text(mention), mention.id, mention.source) for mention in document.mentions]
 
 
-def test_each_step_marks_what_is_left(graph: KnowledgeGraph) -> None:
+def test_each_step_marks_unmarked_words(graph: KnowledgeGraph) -> None:
     text = article("Clara Dunn came from Ulm . | She liked Bonn in Germany .", (1, 3, "Clara_Dunn"))
     assert marked(graph, text) == [
         ("Clara Dunn", "Q1", "WIKI"),
@@ -77,18 +77,18 @@ def test_each_step_marks_what_is_left(graph: KnowledgeGraph) -> None:
     ]
 
 
-def test_the_subject_is_known_by_the_title(graph: KnowledgeGraph) -> None:
+def test_subject_is_found_by_the_title(graph: KnowledgeGraph) -> None:
     text = article("A city is Ulm .", title="Ulm")
     assert marked(graph, text, linker=False) == [("Ulm", "Q2", "KG")]
     assert marked(graph, article("A city is Ulm ."), linker=False) == []
 
 
-def test_what_is_no_name_here(graph: KnowledgeGraph) -> None:
+def test_parts_of_longer_names_and_numbers_are_not_names(graph: KnowledgeGraph) -> None:
     assert marked(graph, article("the old Hotel Bonn Palace and 7 ships of David and an Inn")) == []
     assert marked(graph, article("in Bonn and Ulm"))[0] == ("Bonn", "Q4", "NEL")
 
 
-def test_mentions_that_come_with_a_text_are_kept(graph: KnowledgeGraph) -> None:
+def test_mentions_given_with_a_text_are_kept(graph: KnowledgeGraph) -> None:
     text = article("Ann saw Bonn and Ulm")
     text.mentions = [
         Mention(1, 2, "Q777", "NEL", (NEW,), ("Q777",)),
@@ -101,40 +101,40 @@ def test_mentions_that_come_with_a_text_are_kept(graph: KnowledgeGraph) -> None:
 
 def test_links_are_counted(graph: KnowledgeGraph) -> None:
     annotator = Annotator(graph)
-    annotator.annotate(article("Clara Dunn and Nobody", (1, 3, "Q1"), (4, 5, "Nobody")))
+    annotator.annotate(article("Clara Dunn and Atlantis", (1, 3, "Q1"), (4, 5, "Atlantis")))
     assert annotator.counts["links"] == annotator.counts["links to no entity"] == 1
 
 
-def test_settings(graph: KnowledgeGraph, tmp_path: Path) -> None:
+def test_min_p_decides_on_ambiguous_names(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="min_p = 2"):
         AnnotateConfig(min_p=2)
     namesakes = make_store(tmp_path, [("Q1", "P1", "Q3"), ("Q2", "P1", "Q3")], {"Q1": ("Rome",), "Q2": ("Rome",)})
     text = article("in Rome")
-    with KnowledgeGraph.open(namesakes) as torn:
-        assert marked(torn, text) == [], "two namesakes of which nothing tells which"
-        assert [name for name, _, _ in marked(torn, text, min_p=0.2)] == ["Rome"]
+    with KnowledgeGraph.open(namesakes) as ambiguous:
+        assert marked(ambiguous, text) == [], "two namesakes with equal probability"
+        assert [name for name, _, _ in marked(ambiguous, text, min_p=0.2)] == ["Rome"]
 
 
 def given(*mentions: tuple[int, int, str]) -> list[Mention]:
     return [Mention(start, end, id, "NEL", (NEW,), (id,)) for start, end, id in mentions]
 
 
-class TestStrangers:
-    """Entities that a text came with and the graph does not have."""
+class TestOutsideEntities:
+    """Mentions given with a text, of entities outside the graph."""
 
-    def test_they_are_there_for_all_steps(self, graph: KnowledgeGraph) -> None:
+    def test_given_mention_prevents_other_links(self, graph: KnowledgeGraph) -> None:
         text = article("Here Clara Dunn left Ulm .")
         text.mentions = given((2, 4, "Q999"))
         found = Annotator(graph).annotate(text).mentions
-        assert [(each.id, each.is_new) for each in found] == [("Q999", True), ("Q2", True)], "Q1 is nowhere"
+        assert [(each.id, each.is_new) for each in found] == [("Q999", True), ("Q2", True)], "no mention of Q1"
 
-    def test_the_same_again(self, graph: KnowledgeGraph) -> None:
+    def test_repeated_mention_is_reflexive_within_the_cutoff(self, graph: KnowledgeGraph) -> None:
         text = article("Foo met Foo " + "w " * 40 + "Foo")
         text.mentions = given((1, 2, "Q999"), (3, 4, "Q999"), (44, 45, "Q999"))
         found = Annotator(graph).annotate(text).mentions
         assert [each.explanations for each in found] == [(), (("Q999", "@@REFLEXIVE@@"),), ()]
 
-    def test_they_stay_in_their_sentence(self, graph: KnowledgeGraph) -> None:
+    def test_mentions_across_sentences_are_cut_or_dropped(self, graph: KnowledgeGraph) -> None:
         text = article("Foo Bar | Clara")
         text.mentions = given((1, 4, "Q999"))
         assert [(each.start, each.end) for each in Annotator(graph).annotate(text).mentions] == [(1, 3)]
@@ -144,13 +144,13 @@ class TestStrangers:
         assert annotator.counts["given mentions over the end of a sentence"] == 1
 
 
-def test_what_is_given_stands_before_links(graph: KnowledgeGraph) -> None:
+def test_given_mentions_take_precedence_over_links(graph: KnowledgeGraph) -> None:
     text = article("in Bonn", (2, 3, "Ulm"))
     text.mentions = given((2, 3, "Q4"))
     assert [each.id for each in Annotator(graph).annotate(text).mentions] == ["Q4"]
 
 
-def test_the_graph_is_taken_as_it_is(tmp_path: Path) -> None:
+def test_annotator_uses_a_snapshot_of_the_graph(tmp_path: Path) -> None:
     with KnowledgeGraph.open(make_store(tmp_path, FACTS, NAMES), writable=True) as graph:
         annotator = Annotator(graph)
         text = article("Clara Dunn was born on May 4 , 1871", (1, 3, "Q1"))
@@ -160,7 +160,7 @@ def test_the_graph_is_taken_as_it_is(tmp_path: Path) -> None:
         assert [each.id[:4] for each in Annotator(graph).annotate(text).mentions] == ["Q1", "T::1"]
 
 
-def test_an_alias_is_no_title(tmp_path: Path) -> None:
+def test_alias_does_not_resolve_a_link(tmp_path: Path) -> None:
     names = {"Q1": ("Tampa Bay Lightning", "Lightning"), "Q2": ("rain",), "Q3": ("Snow",), "Q4": ("snow",)}
     store = make_store(tmp_path, [("Q1", "P1", "Q2"), ("Q3", "P1", "Q4")], names)
     with KnowledgeGraph.open(store) as graph:

@@ -37,7 +37,7 @@ def test_two_nodes_give_the_same_bytes(tmp_path: Path) -> None:
     assert (tmp_path / "there.jsonl").read_bytes() == (tmp_path / "here.jsonl").read_bytes()
 
 
-def test_where_there_is_no_cluster() -> None:
+def test_missing_cluster_is_an_error() -> None:
     from kglm.annotate.on_ray import ray_runner
 
     with pytest.raises(KglmError, match="no Ray cluster answers"):

@@ -1,4 +1,4 @@
-"""Pages of linked documents: every word once, every box exact, every fact said right."""
+"""Pages of linked documents: the text, boxes of mentions, cards with facts, links."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def mario() -> Document:
 
 
 def shown(text: str) -> str:
-    """A text without white space, as a page can show it."""
+    """A text as a page shows it, without white space."""
 
     def unfit(letter: str) -> bool:
         kind = unicodedata.category(letter)
@@ -61,7 +61,7 @@ def shown(text: str) -> str:
 
 
 def check_boxes(document: Document, page: Read) -> None:
-    """A box holds the words of its mention and no others, and between boxes stand all the other words."""
+    """Check that each box contains the words of its mention, and that all other words are between boxes."""
     ends = [0, *(place for mention in document.mentions for place in (mention.start, mention.end)), None]
     words = [
         "".join(token for token in document.tokens[start:end] if token not in (START, END))
@@ -75,15 +75,15 @@ def check_boxes(document: Document, page: Read) -> None:
 
 
 @given(documents())
-def test_every_word_stands_once_and_in_its_box(document: Document) -> None:
+def test_every_word_occurs_once_in_the_right_box(document: Document) -> None:
     page = read(document_page(document))
     check_boxes(document, page)
     plain = [token for token in document.tokens if token.isprintable() and " " not in token]
     if len(plain) == len(document.tokens):
-        assert " ".join(page.text.split()) == detokenize(plain), "with the blanks of text for people"
+        assert " ".join(page.text.split()) == detokenize(plain), "with the blanks of detokenized text"
 
 
-def test_the_text_is_prose_and_blanks_stay_outside_boxes(mario: Document, graph: KnowledgeGraph) -> None:
+def test_text_is_detokenized_and_blanks_stay_outside_boxes(mario: Document, graph: KnowledgeGraph) -> None:
     page = read(document_page(mario, graph))
     assert page.text == (
         "Super Mario Land is a side-scrolling game, published by Nintendo for the Game Boy on April 21, 1989. "
@@ -99,13 +99,13 @@ def test_the_text_is_prose_and_blanks_stay_outside_boxes(mario: Document, graph:
     ]
 
 
-def test_glued_words_are_parted_at_the_edge_of_a_box() -> None:
+def test_words_without_blanks_are_split_at_the_edge_of_a_box() -> None:
     tokens = [START, "a", "side", "-", "scrolling", "(", "game", ")", END]
     page = read(document_page(Document("t", tokens, [new(2, 3, "Q1"), new(6, 7, "Q2")])))
     assert page.pieces == [("", "a "), ("m1", "side"), ("", "-scrolling ("), ("m2", "game"), ("", ")")]
 
 
-def test_a_mention_across_sentences_is_one_box() -> None:
+def test_mention_across_sentences_is_one_box() -> None:
     words = ["w"] * 200
     document = Document(
         "t", [START, *words, "Yahoo", END, "Inc", ".", END, "x", END], [new(201, 204, "Q1"), new(206, 207, "Q2")]
@@ -115,12 +115,12 @@ def test_a_mention_across_sentences_is_one_box() -> None:
     assert [tag for tag, _ in page.tags].count("p") == 2, "a paragraph ends with a sentence, not inside a mention"
 
 
-def test_a_mention_of_markers_alone_is_an_empty_box() -> None:
+def test_mention_without_words_is_an_empty_box() -> None:
     document = Document("t", [START, "a", END, "b", END], [new(0, 1, "Q1"), new(2, 3, "Q2"), new(3, 5, "Q3")])
     assert read(document_page(document)).boxes == {"m1": "", "m2": "", "m3": "b"}
 
 
-def test_real_documents_are_covered_exactly(shared_data: Path) -> None:
+def test_real_documents_are_shown_completely(shared_data: Path) -> None:
     for document in islice(read_documents(shared_data / "lw2" / "valid.jsonl.gz"), 6):
         page = read(document_page(document))
         check_boxes(document, page)
@@ -131,7 +131,7 @@ def test_real_documents_are_covered_exactly(shared_data: Path) -> None:
 # Kinds, sources, numbers
 
 
-def test_kinds_and_sources(mario: Document) -> None:
+def test_kinds_and_sources_of_mentions(mario: Document) -> None:
     page = read(document_page(mario))
     marked = [page.of(id) for id in page.boxes]
     assert [each["data-kind"] for each in marked] == ["new", "related", "related", "date", "again", "quantity"]
@@ -141,7 +141,7 @@ def test_kinds_and_sources(mario: Document) -> None:
     assert mention_kind(new(0, 1, RELEASED)) == "date"
 
 
-def test_the_legend_counts_and_filters(mario: Document, graph: KnowledgeGraph) -> None:
+def test_legend_has_counts_and_filters(mario: Document, graph: KnowledgeGraph) -> None:
     html = document_page(mario, graph)
     boxes = {each["value"] for each in (pairs for tag, pairs in read(html).tags if tag == "input") if "value" in each}
     assert boxes == {*KINDS, *SOURCE_NAMES}
@@ -153,7 +153,7 @@ def test_the_legend_counts_and_filters(mario: Document, graph: KnowledgeGraph) -
     assert numbers == {"words": "30", "sentences": "2", "mentions": "6", "entities": "5", "facts": "5"}
 
 
-def test_a_fact_read_from_both_ends_is_one_fact() -> None:
+def test_fact_and_its_reverse_count_once() -> None:
     mentions = [
         Mention(1, 2, NINTENDO, "KG", ("P123",), (LAND,)),
         Mention(2, 3, LAND, "KG", ("R:P123", REFLEXIVE), (NINTENDO, LAND)),
@@ -161,7 +161,7 @@ def test_a_fact_read_from_both_ends_is_one_fact() -> None:
     assert "<dt>facts</dt><dd>1</dd>" in document_page(Document("t", text_of("a b"), mentions))
 
 
-def test_the_table_of_entities(mario: Document, graph: KnowledgeGraph) -> None:
+def test_table_of_entities(mario: Document, graph: KnowledgeGraph) -> None:
     html = document_page(mario, graph)
     rows = re.findall(r'<tr><td><a href="#(m\d+)"><bdi>(.*?)</bdi></a>.*?</td><td>(\d+)</td><td>(\d+)</td>', html)
     assert rows == [
@@ -177,7 +177,7 @@ def test_the_table_of_entities(mario: Document, graph: KnowledgeGraph) -> None:
 
 
 @pytest.mark.parametrize(
-    ("relation", "parent", "id", "said"),
+    ("relation", "parent", "id", "words"),
     [
         ("P123", LAND, NINTENDO, "Super Mario Land —publisher→ Nintendo"),
         ("R:P123", NINTENDO, LAND, "Nintendo ←publisher— Super Mario Land"),
@@ -190,15 +190,15 @@ def test_the_table_of_entities(mario: Document, graph: KnowledgeGraph) -> None:
         (REFLEXIVE, LAND, NINTENDO, "mentioned before as Super Mario Land"),
     ],
 )
-def test_facts_in_words(graph: KnowledgeGraph, relation: str, parent: str, id: str, said: str) -> None:
+def test_facts_in_words(graph: KnowledgeGraph, relation: str, parent: str, id: str, words: str) -> None:
     document = Document("t", text_of("a b c d"), [new(1, 2, parent), Mention(3, 4, id, "KG", (relation,), (parent,))])
     html = document_page(document, graph)
     fact = re.findall(r'<span class="fact">(.*?)</span>', html)
-    assert [read(each).words for each in fact] == [said]
-    assert read(html).cards["c2"].endswith(f"{said}↑ “a”, 1 word before#2")
+    assert [read(each).words for each in fact] == [words]
+    assert read(html).cards["c2"].endswith(f"{words}↑ “a”, 1 word before#2")
 
 
-def test_cards(mario: Document, graph: KnowledgeGraph) -> None:
+def test_cards_explain_mentions(mario: Document, graph: KnowledgeGraph) -> None:
     cards = read(document_page(mario, graph)).cards
     assert cards["c1"] == "Super Mario Land Q1first mention · article link (WIKI)#1"
     assert cards["c3"] == (
@@ -210,10 +210,10 @@ def test_cards(mario: Document, graph: KnowledgeGraph) -> None:
         cards["c5"]
         == "Super Mario Land Q1mentioned before · coreference (COREF)↑ “Super Mario Land”, 20 words before#5"
     )
-    assert cards["c6"].count("—length→") == 1, "a fact that is listed twice is said once"
+    assert cards["c6"].count("—length→") == 1, "a duplicate fact is shown once"
 
 
-def test_new_again_and_parents_that_are_not_in_the_text(graph: KnowledgeGraph) -> None:
+def test_cards_of_repeated_new_mentions_and_missing_parents(graph: KnowledgeGraph) -> None:
     mentions = [new(1, 2, LAND), new(2, 3, LAND), Mention(3, 4, BOY, "KG", ("P400", REFLEXIVE), ("Q5", BOY))]
     page = read(document_page(Document("t", text_of("a b c d"), mentions), graph))
     assert "first mention" in page.cards["c1"]
@@ -223,14 +223,14 @@ def test_new_again_and_parents_that_are_not_in_the_text(graph: KnowledgeGraph) -
     assert "data-parents" not in page.of("m2") and "data-parents" not in page.of("m3")
 
 
-def test_without_a_graph_ids_stand_for_names(mario: Document) -> None:
+def test_ids_are_shown_without_a_graph(mario: Document) -> None:
     page = read(document_page(mario))
     assert "Q1 —P400→ Q3" in page.cards["c3"] and "not in this graph" not in page.words
-    assert page.cards["c4"].startswith("April 21, 1989 T::11::"), "a date says itself"
+    assert page.cards["c4"].startswith("April 21, 1989 T::11::"), "a date needs no graph"
     assert page.cards["c6"].startswith("12 Q11573 V::12.0000")
 
 
-def test_ids_lead_to_wikidata_where_it_knows_them() -> None:
+def test_wikidata_ids_are_links() -> None:
     ids = ["Q76", "P31", "Q_own", "Q0", "Q١", 'Q1"onclick="x', "T::x::y", "V::::", ""]
     document = Document("t", [START, *"abcdefghi"], [new(n, n + 1, id) for n, id in enumerate(ids, 1)])
     links = [link for link in read(document_fragment(document)).values("href") if not link.startswith("#")]
@@ -241,7 +241,7 @@ def test_ids_lead_to_wikidata_where_it_knows_them() -> None:
 
 
 @given(documents())
-def test_anchors_exist_and_parents_are_the_nearest_before(document: Document) -> None:
+def test_anchors_exist_and_parents_are_their_last_mentions(document: Document) -> None:
     page = read(document_page(document))
     check_links(page)
     for number, mention in enumerate(document.mentions, 1):
@@ -251,10 +251,10 @@ def test_anchors_exist_and_parents_are_the_nearest_before(document: Document) ->
         }
         expected = " ".join(f"m{place}" for place in sorted(places - {0}))
         assert page.of(f"m{number}").get("data-parents", "") == expected
-        assert f'href="#m{number}"' in document_fragment(document), "a card has the address of its mention"
+        assert f'href="#m{number}"' in document_fragment(document), "a card links to its mention"
 
 
-def test_what_hangs_on_what(mario: Document) -> None:
+def test_parents_of_each_mention(mario: Document) -> None:
     page = read(document_page(mario))
     assert [page.of(id).get("data-parents") for id in page.boxes] == [None, "m1", "m1 m2", "m1", "m1", "m5"]
 

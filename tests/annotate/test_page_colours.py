@@ -1,4 +1,4 @@
-"""The colours of pages can be told apart and read on, by day and by night."""
+"""Contrast of the colours of pages, light and dark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of pages: safe names, no two alike, and a list that leads to each."""
+"""Files of pages: safe and unique names, and an index page."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def test_file_names_are_safe_and_unique() -> None:
 
 
 @given(st.text(), st.text(), st.integers(0, 10**6), st.integers(0, 10**6))
-def test_no_two_numbers_share_a_name(one: str, other: str, m: int, n: int) -> None:
+def test_different_numbers_give_different_names(one: str, other: str, m: int, n: int) -> None:
     assert page_name(one, m) == page_name(one, m)
     assert m == n or page_name(one, m).casefold() != page_name(other, n).casefold()
 
 
-def test_the_list_of_documents() -> None:
+def test_index_page() -> None:
     mario = mario_land()
     titles = [mario.title, EVIL, ""]
     entries = [page_entry(Document(t, mario.tokens, mario.mentions), n) for n, t in enumerate(titles, 1)]
@@ -41,4 +41,4 @@ def test_the_list_of_documents() -> None:
     assert EVIL in page.words and "Untitled" in page.words and "My <texts>" in page.words
     assert {tag for tag, _ in page.tags}.isdisjoint({"img", "u"}) and "script" not in page.code
     odd = read(index_page([PageEntry("t", 'javascript:alert(1)//"', 1, 1, 1)]))
-    assert odd.values("href") == ["javascript%3Aalert%281%29%2F%2F%22"], "the name of a file, never a command"
+    assert odd.values("href") == ["javascript%3Aalert%281%29%2F%2F%22"], "always a file name, never a script"

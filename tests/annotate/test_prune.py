@@ -1,4 +1,4 @@
-"""Relations that explain too much or too little are taken out of a corpus."""
+"""Pruning of a corpus: rare, broad and listed relations are removed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def document(*mentions: Mention, words: int = 9) -> Document:
     return Document("d", [START, *["w"] * words, END], list(mentions))
 
 
-def test_what_is_rare_broad_or_marked_goes() -> None:
+def test_rare_broad_and_listed_relations_are_unwanted() -> None:
     common = [document(mention(1, "Q1"), mention(2, "Q2", ("P1", "Q1")), mention(3, "Q1", (REFLEXIVE, "Q1")))] * 5
     broad = document(mention(1, "Q1"), *(mention(n, f"Q{n}", ("R:P17", "Q1")) for n in range(2, 9)))
     marked = [document(mention(1, "Q1"), mention(2, "Q3", ("P6:P585", "Q1")), mention(3, "Q4", ("R:P530", "Q1")))] * 5
@@ -31,7 +31,7 @@ def test_what_is_rare_broad_or_marked_goes() -> None:
     assert unwanted_relations([*common, broad], PruneConfig(max_fan_out=7.5)) == set()
 
 
-def test_what_loses_its_reasons_is_new_or_goes() -> None:
+def test_mention_without_explanations_becomes_new_or_is_removed() -> None:
     text = document(
         mention(1, "Q1"),
         mention(2, "Q2", ("P9", "Q1"), ("P1", "Q1")),
@@ -51,14 +51,14 @@ def test_what_loses_its_reasons_is_new_or_goes() -> None:
     assert counts == {"pruned explanations": 5, "pruned mentions": 2, "source WIKI": 4}
 
 
-def test_signs_are_no_mentions(tmp_path: Path) -> None:
+def test_mentions_without_a_letter_or_digit_are_removed(tmp_path: Path) -> None:
     text = Document("d", [START, ",", "w", END], [mention(1, "Q1"), mention(2, "Q2")])
     write_documents(tmp_path / "d.jsonl", [text])
     assert prune_file(tmp_path / "d.jsonl")["pruned signs"] == 1
     assert [each.mentions for each in read_documents(tmp_path / "d.jsonl")] == [[mention(2, "Q2")]]
 
 
-def test_a_parent_that_is_left_must_be_near() -> None:
+def test_remaining_parent_must_be_within_the_cutoff() -> None:
     far = document(
         mention(1, "Q2"),
         mention(52, "Q2", ("P9", "Q3"), source="KG"),

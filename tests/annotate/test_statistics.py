@@ -1,3 +1,5 @@
+"""Statistics of a corpus."""
+
 from __future__ import annotations
 
 from kglm.annotate.statistics import corpus_statistics
@@ -17,7 +19,7 @@ def test_every_count() -> None:
     result = corpus_statistics([Document("t", [START, "a", "b", "c", END, "d", "e", END], mentions), plain])
     assert (result.documents, result.annotated_documents) == (2, 1)
     assert (result.tokens, result.end_tokens, result.longest_document) == (11, 3, 8)
-    assert result.paper_tokens == 5 + 2 + 1 + 2, "words plus two a document"
+    assert result.paper_tokens == 5 + 2 + 1 + 2, "words plus two per document"
     assert (result.mention_spans, result.mention_tokens, result.spans_with_end) == (4, 5, 1)
     assert (result.unique_entities, result.unique_relations) == (3, 3)
     assert result.sources == {"WIKI": 1, "NEL": 1, "KG": 1, "COREF": 1}
@@ -26,10 +28,10 @@ def test_every_count() -> None:
     assert result.repairs == {"merged": 1, "unknown_prefix": 1, "inner_end": 1}
 
 
-def test_nothing_at_all() -> None:
+def test_empty_corpus() -> None:
     assert corpus_statistics([]).documents == 0
 
 
-def test_the_bundled_documents_are_sound() -> None:
+def test_documents_of_the_tests_need_no_repairs() -> None:
     result = corpus_statistics(read_documents(DOCUMENTS))
     assert result.documents == 2 and result.repairs == {}

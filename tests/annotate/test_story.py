@@ -1,4 +1,4 @@
-"""Which mentions follow from which facts. The paper's own example is one of the cases."""
+"""Explanations of mentions by facts; the example of the paper is one of the cases."""
 
 from __future__ import annotations
 
@@ -90,19 +90,19 @@ def places(tokens: Sequence[str], name: str) -> tuple[int, int]:
     return next((i, i + len(words)) for i in range(len(tokens)) if tokens[i : i + len(words)] == words)
 
 
-def told(
+def explained(
     graph: KnowledgeGraph, tokens: list[str], links: dict[str, str], subject: str | None = None, **options: int | bool
 ) -> dict[str, Mention]:
-    """The mentions by their words; links are given by words too."""
+    """Mentions by their words; `links` maps words to ids."""
     found = [LinkedSpan(*places(tokens, name), graph.number(id), "WIKI") for name, id in links.items()]
     story = story_of(graph, **options)
-    mentions = story.tell(tokens, found, None if subject is None else graph.number(subject))
+    mentions = story.explained_mentions(tokens, found, None if subject is None else graph.number(subject))
     return {" ".join(tokens[mention.start : mention.end]): mention for mention in mentions}
 
 
-class TestThePapersExample:
-    def test_it_is_the_table(self, graph: KnowledgeGraph) -> None:
-        found = told(graph, tokens_of(MARIO), LINKS)
+class TestPaperExample:
+    def test_explanations_are_those_of_the_paper(self, graph: KnowledgeGraph) -> None:
+        found = explained(graph, tokens_of(MARIO), LINKS)
         assert {words: (mention.id, mention.explanations) for words, mention in found.items()} == {
             "Super Mario Land": ("Q647249", ()),
             "1989": (RELEASE, (("Q647249", "P577"),)),
@@ -121,8 +121,8 @@ class TestThePapersExample:
         assert {mention.source for words, mention in found.items() if words != "1989"} == {"WIKI"}
         assert found["1989"].source == "KG"
 
-    def test_what_is_not_linked_is_found_by_its_name(self, graph: KnowledgeGraph) -> None:
-        found = told(graph, tokens_of(MARIO), {"Super Mario Land": "Q647249"})
+    def test_unlinked_entities_are_found_by_name(self, graph: KnowledgeGraph) -> None:
+        found = explained(graph, tokens_of(MARIO), {"Super Mario Land": "Q647249"})
         assert set(found) == {
             "Super Mario Land",
             "1989",
@@ -133,87 +133,87 @@ class TestThePapersExample:
         }
         assert all(mention.source == "KG" for words, mention in found.items() if words != "Super Mario Land")
 
-    def test_without_matching_only_links_are_told(self, graph: KnowledgeGraph) -> None:
-        assert set(told(graph, tokens_of(MARIO), {"Nintendo": "Q8093"}, match=False)) == {"Nintendo"}
+    def test_without_matching_only_links_are_mentions(self, graph: KnowledgeGraph) -> None:
+        assert set(explained(graph, tokens_of(MARIO), {"Nintendo": "Q8093"}, match=False)) == {"Nintendo"}
 
 
-class TestWhatExplains:
-    def test_the_same_entity_again_is_explained_by_itself(self, graph: KnowledgeGraph) -> None:
-        found = told(graph, tokens_of("Nintendo made it .", "Later Game Boy and Nintendo"), {"Nintendo": "Q8093"})
+class TestExplanations:
+    def test_repeated_entity_is_explained_by_itself(self, graph: KnowledgeGraph) -> None:
+        found = explained(graph, tokens_of("Nintendo made it .", "Later Game Boy and Nintendo"), {"Nintendo": "Q8093"})
         assert found["Game Boy"].explanations == (("Q8093", "R:P176"),)
         assert found["Nintendo"].explanations == (("Q186437", "P176"), ("Q8093", REFLEXIVE))
 
     @pytest.mark.parametrize("between", [9, 10, 11])
-    def test_the_cutoff_counts_words_and_no_ends(self, graph: KnowledgeGraph, between: int) -> None:
+    def test_cutoff_counts_words_but_not_sentence_ends(self, graph: KnowledgeGraph, between: int) -> None:
         words = ["w"] * between
         tokens = tokens_of(" ".join(["Nintendo", *words[:3]]), " ".join([*words[3:], "Game", "Boy"]))
-        found = told(graph, tokens, {"Nintendo": "Q8093"}, cutoff=10)
+        found = explained(graph, tokens, {"Nintendo": "Q8093"}, cutoff=10)
         assert ("Game Boy" in found) == (between <= 10)
-        linked = told(graph, tokens, {"Nintendo": "Q8093", "Game Boy": "Q186437"}, cutoff=10)
-        assert linked["Game Boy"].is_new == (between > 10), "the same rule for what is linked"
+        linked = explained(graph, tokens, {"Nintendo": "Q8093", "Game Boy": "Q186437"}, cutoff=10)
+        assert linked["Game Boy"].is_new == (between > 10), "the same rule for links"
 
-    def test_nearest_parents_first_and_not_too_many(self, graph: KnowledgeGraph) -> None:
+    def test_nearest_parents_come_first_up_to_the_limit(self, graph: KnowledgeGraph) -> None:
         tokens = tokens_of("Long Road and Short Road are in Ohio")
         links = {"Long Road": "Q1", "Short Road": "Q3"}
-        assert told(graph, tokens, links)["Ohio"].explanations == (("Q3", "P131"), ("Q1", "P131"))
-        assert told(graph, tokens, links, max_parents=1)["Ohio"].explanations == (("Q3", "P131"),)
+        assert explained(graph, tokens, links)["Ohio"].explanations == (("Q3", "P131"), ("Q1", "P131"))
+        assert explained(graph, tokens, links, max_parents=1)["Ohio"].explanations == (("Q3", "P131"),)
 
-    def test_one_parent_by_two_relations(self, graph: KnowledgeGraph) -> None:
-        found = told(graph, tokens_of("It is by iPerson"), {"It": "Q4"})
+    def test_two_relations_of_one_parent(self, graph: KnowledgeGraph) -> None:
+        found = explained(graph, tokens_of("It is by iPerson"), {"It": "Q4"})
         assert found["iPerson"].explanations == (("Q4", "P50"), ("Q4", "P57"))
 
-    def test_a_quantity_with_its_unit(self, graph: KnowledgeGraph) -> None:
-        assert told(graph, tokens_of("Long Road is 27.05 km long"), {"Long Road": "Q1"})["27.05 km"].id == LENGTH
-        assert "27.05" not in told(graph, tokens_of("Short Road is 27.05 km long"), {"Short Road": "Q3"})
+    def test_quantity_with_its_unit(self, graph: KnowledgeGraph) -> None:
+        assert explained(graph, tokens_of("Long Road is 27.05 km long"), {"Long Road": "Q1"})["27.05 km"].id == LENGTH
+        assert "27.05" not in explained(graph, tokens_of("Short Road is 27.05 km long"), {"Short Road": "Q3"})
 
-    def test_a_date_in_many_words_is_one_mention(self, graph: KnowledgeGraph) -> None:
+    def test_date_of_several_words_is_one_mention(self, graph: KnowledgeGraph) -> None:
         links = {"Super Mario Land": "Q647249"}
-        found = told(graph, tokens_of("Super Mario Land appeared on April 21 , 1989 ."), links)
+        found = explained(graph, tokens_of("Super Mario Land appeared on April 21 , 1989 ."), links)
         assert found["April 21 , 1989"].id == RELEASE
 
 
-class TestNamesAlone:
-    def test_they_never_make_an_entity_new(self, graph: KnowledgeGraph) -> None:
-        assert told(graph, tokens_of("Nintendo made Game Boy"), {}) == {}
+class TestUnlinkedNames:
+    def test_unlinked_name_never_introduces_an_entity(self, graph: KnowledgeGraph) -> None:
+        assert explained(graph, tokens_of("Nintendo made Game Boy"), {}) == {}
 
-    def test_except_the_subject(self, graph: KnowledgeGraph) -> None:
-        found = told(graph, tokens_of("Nintendo made Game Boy"), {}, "Q8093")
+    def test_unlinked_name_introduces_the_subject(self, graph: KnowledgeGraph) -> None:
+        found = explained(graph, tokens_of("Nintendo made Game Boy"), {}, "Q8093")
         assert found["Nintendo"].is_new and found["Game Boy"].explanations == (("Q8093", "R:P176"),)
 
-    def test_the_subject_is_found_wherever_it_is_named(self, graph: KnowledgeGraph) -> None:
+    def test_subject_is_found_beyond_the_cutoff(self, graph: KnowledgeGraph) -> None:
         tokens = tokens_of("Mario Land " + "w " * 60 + "Super Mario Land")
-        found = told(graph, tokens, {}, "Q647249")
+        found = explained(graph, tokens, {}, "Q647249")
         assert found["Mario Land"].is_new and found["Super Mario Land"].is_new
 
-    def test_function_words_and_signs_are_no_names(self, graph: KnowledgeGraph) -> None:
-        found = told(graph, tokens_of("Long Road in the north .", "One . Two"), {"Long Road": "Q1", "One": "Q9"})
+    def test_function_words_and_signs_are_not_names(self, graph: KnowledgeGraph) -> None:
+        found = explained(graph, tokens_of("Long Road in the north .", "One . Two"), {"Long Road": "Q1", "One": "Q9"})
         assert set(found) == {"Long Road", "One", "Two"}
 
-    def test_a_capital_where_a_sentence_begins(self, graph: KnowledgeGraph) -> None:
+    def test_capital_at_the_start_of_a_sentence_is_ignored(self, graph: KnowledgeGraph) -> None:
         links = {"It": "Q4", "Super Mario Land": "Q647249"}
         tokens = tokens_of("It and Super Mario Land", "Platformer", "IPerson")
-        assert {"Platformer", "IPerson"} <= set(told(graph, tokens, links))
+        assert {"Platformer", "IPerson"} <= set(explained(graph, tokens, links))
         later = tokens_of("It and Super Mario Land", "a Platformer", "an IPerson Iperson")
-        assert set(told(graph, later, links)) == {"It", "Super Mario Land"}
+        assert set(explained(graph, later, links)) == {"It", "Super Mario Land"}
 
-    def test_the_longest_name_wins_and_links_are_not_overwritten(self, graph: KnowledgeGraph) -> None:
+    def test_longest_name_wins_and_links_are_kept(self, graph: KnowledgeGraph) -> None:
         tokens = tokens_of("Nintendo : Super Mario Land on Game Boy")
-        found = told(graph, tokens, {"Nintendo": "Q8093", "Mario": "Q186437"})
+        found = explained(graph, tokens, {"Nintendo": "Q8093", "Mario": "Q186437"})
         assert found["Mario"].id == "Q186437" and "Super Mario Land" not in found
-        assert "Super Mario Land" in told(graph, tokens, {"Nintendo": "Q8093"})
+        assert "Super Mario Land" in explained(graph, tokens, {"Nintendo": "Q8093"})
 
-    def test_no_mention_holds_the_end_of_a_sentence(self, graph: KnowledgeGraph) -> None:
+    def test_no_mention_contains_the_end_of_a_sentence(self, graph: KnowledgeGraph) -> None:
         tokens = [START, "Nintendo", "Game", END, "Boy", END]
-        assert set(told(graph, tokens, {"Nintendo": "Q8093"})) == {"Nintendo"}
+        assert set(explained(graph, tokens, {"Nintendo": "Q8093"})) == {"Nintendo"}
 
 
 PLACES = st.integers(0, 8)
 
 
-class TestSettling:
+class TestOverlaps:
     WORDS = tokens_of("the Tuckahoe River is long")
 
-    def test_a_determiner_and_a_name_are_one_mention_of_the_stronger_source(self) -> None:
+    def test_determiner_and_name_become_one_mention_of_the_stronger_source(self) -> None:
         link, short, whole = LinkedSpan(2, 4, 7, "WIKI"), LinkedSpan(1, 2, 7, "COREF"), LinkedSpan(1, 4, 7, "COREF")
         assert (
             without_overlaps(self.WORDS, [short, link])
@@ -225,7 +225,7 @@ class TestSettling:
             link,
         ]
 
-    def test_the_stronger_source_stands(self) -> None:
+    def test_stronger_source_or_longer_span_wins(self) -> None:
         assert without_overlaps(self.WORDS, [LinkedSpan(2, 4, 1, "NEL"), LinkedSpan(3, 4, 2, "WIKI")]) == [
             LinkedSpan(3, 4, 2, "WIKI")
         ]
@@ -233,7 +233,7 @@ class TestSettling:
             LinkedSpan(2, 4, 2, "NEL")
         ]
 
-    def test_what_leaves_the_text_or_the_sentence_is_cut_or_dropped(self) -> None:
+    def test_span_beyond_the_text_or_sentence_is_cut_or_dropped(self) -> None:
         assert (
             without_overlaps(
                 self.WORDS, [LinkedSpan(0, 2, 1, "WIKI"), LinkedSpan(6, 9, 1, "WIKI"), LinkedSpan(4, 4, 1, "WIKI")]
@@ -245,16 +245,16 @@ class TestSettling:
     @given(
         st.lists(st.tuples(st.integers(0, 7), st.integers(0, 8), st.integers(1, 2), st.sampled_from(["WIKI", "KG"])))
     )
-    def test_in_order_and_never_over_another(self, spans: list[tuple[int, int, int, str]]) -> None:
-        settled = without_overlaps(self.WORDS, [LinkedSpan(*span) for span in spans])
-        assert settled == sorted(settled)
-        assert all(one.end <= two.start for one, two in pairwise(settled))
+    def test_result_is_sorted_without_overlaps(self, spans: list[tuple[int, int, int, str]]) -> None:
+        result = without_overlaps(self.WORDS, [LinkedSpan(*span) for span in spans])
+        assert result == sorted(result)
+        assert all(one.end <= two.start for one, two in pairwise(result))
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
-def test_any_text_is_told_and_every_reason_is_a_fact(graph: KnowledgeGraph, data: st.DataObject) -> None:
-    """Whatever stands there: reasons are facts of the graph, parents came before, and nothing overlaps."""
+def test_explanations_are_facts_for_any_text(graph: KnowledgeGraph, data: st.DataObject) -> None:
+    """Explanations are facts of the graph, parents were mentioned before, and mentions do not overlap."""
     vocabulary = [
         "Nintendo",
         "Game",
@@ -276,7 +276,9 @@ def test_any_text_is_told_and_every_reason_is_a_fact(graph: KnowledgeGraph, data
     spans = st.tuples(st.integers(1, len(tokens)), st.integers(1, 3), st.sampled_from(nodes))
     found = [LinkedSpan(a, a + n, node, "WIKI") for a, n, node in data.draw(st.lists(spans, max_size=5))]
     cutoff = data.draw(st.integers(1, 12))
-    mentions = story_of(graph, cutoff=cutoff).tell(tokens, found, data.draw(st.sampled_from([None, *nodes])))
+    mentions = story_of(graph, cutoff=cutoff).explained_mentions(
+        tokens, found, data.draw(st.sampled_from([None, *nodes]))
+    )
     ended: dict[str, int] = {}
     for mention in mentions:
         assert END not in tokens[mention.start : mention.end]
@@ -298,14 +300,14 @@ def test_any_text_is_told_and_every_reason_is_a_fact(graph: KnowledgeGraph, data
     assert all(one.end <= two.start for one, two in pairwise(mentions))
 
 
-def test_a_hub_takes_no_longer_than_others(tmp_path: Path) -> None:
-    """Its facts are asked for one by one: what it leads to is found, in both directions, and dates too."""
+def test_facts_of_a_hub_are_found_from_the_other_end(tmp_path: Path) -> None:
+    """Facts of a hub are not listed; its tails, heads and dates are found nevertheless."""
     many = [(f"Q{n}", "P17", "Q1") for n in range(10, 6_010)]
     names = {"Q1": ("Union",), "Q2": ("Moon",), "Q3": ("Capital City",), "Q77": ("Village",)}
     facts = (*many, ("Q1", "P36", "Q3"), ("Q2", "P17", "Q1"), ("Q1", "P571", "T::9::+1776-00-00T00:00:00Z"))
     graph = KnowledgeGraph.open(make_store(tmp_path, facts, names))
     tokens = tokens_of("Union of 1776 , Capital City , Village and Moon and Union")
-    found = told(graph, tokens, {"Union": "Q1"})
+    found = explained(graph, tokens, {"Union": "Q1"})
     assert {words: mention.explanations for words, mention in found.items()} | {"Union": ()} == {
         "Union": (),
         "1776": (("Q1", "P571"),),
@@ -316,6 +318,6 @@ def test_a_hub_takes_no_longer_than_others(tmp_path: Path) -> None:
     assert ("Q1", REFLEXIVE) in found["Union"].explanations
 
 
-def test_bad_settings() -> None:
+def test_invalid_settings_are_an_error() -> None:
     with pytest.raises(ConfigError, match="cutoff 0"):
         StoryConfig(cutoff=0)

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Command, Left
+from conftest import Command, CommandResult
 from kglm.cli.generated import text_pieces
 from kglm.text.document import END
 from kglm.text.tokenizer import detokenize
 
 NO_NAME = "this text contains no name of the graph"
-Ask = Callable[..., Left]
+Ask = Callable[..., CommandResult]
 
 
 @pytest.fixture

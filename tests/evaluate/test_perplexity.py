@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conftest import Command, Left
+from conftest import Command, CommandResult
 from kglm.errors import ConfigError, DataError
 from kglm.evaluate.adaptive import Adaptation
 from kglm.evaluate.perplexity import Report, Scored, Task, corpus_protocol, evaluate, interval, load_scorer, perplexity
@@ -178,7 +178,7 @@ class TestErrors:
             load_scorer(Task(runs / "kglm", "importance", CONFIG, tmp_path / "q"))
 
     def test_the_command(self, runs: Path, command: Command) -> None:
-        def run(*options: str) -> Left:
+        def run(*options: str) -> CommandResult:
             return command("evaluate", "kglm", "--data", str(DOCUMENTS), *options, cwd=runs)
 
         for options, message in (

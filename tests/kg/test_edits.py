@@ -1,6 +1,7 @@
+"""Edits of a graph: facts, new entities, undo, forks, qualifiers, and facts as typed by users."""
+
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.imports import import_graph
 from kglm.kg.journal import HeadFacts
 from kglm.kg.resolve import parse_fact
-from kglm.kg.suggest import suggest
+from kglm.kg.suggest import MAX_CANDIDATES, _candidates, suggest
 from support.worlds import BORN, facts_of, make_store
 
 MARCH = "T::11::+2013-03-21T00:00:00Z"
@@ -37,23 +38,23 @@ def born(graph: KnowledgeGraph) -> set[str]:
 
 
 class TestDurableEdits:
-    def test_set_replaces_at_once_and_on_disk(self, graph: KnowledgeGraph) -> None:
+    def test_set_replaces_in_memory_and_on_disk(self, graph: KnowledgeGraph) -> None:
         graph.set("Q76", "P569", "2013-03-21")
         assert born(graph) == {MARCH}
         assert reopened(graph) == facts_of(graph)
 
-    def test_add_and_remove_touch_both_directions(self, graph: KnowledgeGraph) -> None:
+    def test_add_and_remove_change_both_directions(self, graph: KnowledgeGraph) -> None:
         before = facts_of(graph)
         graph.add("Q13133", "P26", "Q76")
         assert facts_of(graph) - before == {("Q13133", "P26", "Q76"), ("Q76", "R:P26", "Q13133")}
         graph.remove("Q13133", "P26", "Q76")
         assert facts_of(graph) == before == reopened(graph)
 
-    def test_a_reversed_relation_is_the_same_fact(self, graph: KnowledgeGraph) -> None:
+    def test_reverse_relation_edits_the_same_fact(self, graph: KnowledgeGraph) -> None:
         graph.remove("Q13133", "R:P26", "Q76")
         assert ("Q76", "P26", "Q13133") not in facts_of(graph)
 
-    def test_a_created_entity_outlives_its_undo_and_can_be_used_again(self, graph: KnowledgeGraph) -> None:
+    def test_created_entity_stays_after_undo_and_can_be_created_again(self, graph: KnowledgeGraph) -> None:
         edits = [NewEntity("Q_jane", ("Jane",)), FactEdit("add", "Q_jane", "P26", "Q76")]
         graph.edit(edits)
         graph.undo()
@@ -62,7 +63,7 @@ class TestDurableEdits:
         with pytest.raises(GraphError, match="already has an entity"):
             graph.edit([NewEntity("Q_jane", ("Another Jane",))])
 
-    def test_undo_goes_back_step_by_step(self, graph: KnowledgeGraph) -> None:
+    def test_undo_reverts_one_edit_at_a_time(self, graph: KnowledgeGraph) -> None:
         states = [facts_of(graph)]
         for edit in (
             FactEdit("set", "Q76", "P569", "2013-03-21"),
@@ -77,14 +78,14 @@ class TestDurableEdits:
         with pytest.raises(GraphError, match="no edit to undo"):
             graph.undo()
 
-    def test_a_new_edit_after_an_undo(self, graph: KnowledgeGraph) -> None:
+    def test_edit_after_an_undo(self, graph: KnowledgeGraph) -> None:
         graph.set("Q76", "P569", "2013-03-21")
         graph.undo()
         graph.set("Q76", "P569", "1990")
         graph.undo()
         assert born(graph) == {BORN}
 
-    def test_several_edits_are_one(self, graph: KnowledgeGraph) -> None:
+    def test_several_edits_are_undone_as_one(self, graph: KnowledgeGraph) -> None:
         before = facts_of(graph)
         graph.edit([FactEdit("remove", "Q76", "P26", "Q13133"), FactEdit("add", "Q13133", "P26", "Q76")])
         graph.undo()
@@ -93,7 +94,7 @@ class TestDurableEdits:
             graph.edit([FactEdit("remove", "Q76", "P26", "Q13133"), FactEdit("remove", "Q76", "P26", "Q13133")])
         assert facts_of(graph) == before == reopened(graph), "the first part of a failed edit does not stay"
 
-    def test_a_new_entity_needs_no_import(self, graph: KnowledgeGraph) -> None:
+    def test_new_entity_by_edit(self, graph: KnowledgeGraph) -> None:
         graph.edit([NewEntity("Q_jane", ("Jane Doe", "Jane", " ", "Jane")), FactEdit("set", "Q76", "P26", "Q_jane")])
         assert list(graph.names(graph.number("Q_jane"))) == ["Jane Doe", "Jane"]
         assert ("Q_jane", "R:P26", "Q76") in facts_of(graph) and reopened(graph) == facts_of(graph)
@@ -110,7 +111,7 @@ class TestDurableEdits:
 
 
 class TestForks:
-    def test_a_fork_writes_nothing(self, graph: KnowledgeGraph) -> None:
+    def test_fork_does_not_change_the_store(self, graph: KnowledgeGraph) -> None:
         before = facts_of(graph)
         fork = graph.fork()
         fork.edit([NewEntity("Q_x", ("X",)), FactEdit("set", "Q76", "P569", "2013-03-21")])
@@ -120,7 +121,7 @@ class TestForks:
         with pytest.raises(GraphError, match="no edit to undo"):
             fork.undo()
 
-    def test_edges_of_sees_the_edit(self, graph: KnowledgeGraph) -> None:
+    def test_edges_of_includes_the_edit(self, graph: KnowledgeGraph) -> None:
         fork = graph.fork()
         fork.set("Q76", "P569", "2013-03-21")
         ragged = fork.edges_of([fork.number("Q5"), fork.number("Q76")])
@@ -144,7 +145,7 @@ class TestForks:
         (("add", BORN, "P26", "Q5"), GraphError, "is a date or quantity"),
     ],
 )
-def test_what_cannot_be_done_changes_nothing(
+def test_invalid_edit_changes_nothing(
     graph: KnowledgeGraph, edit: tuple[str, ...], error: type[KglmError], message: str
 ) -> None:
     before = facts_of(graph)
@@ -158,7 +159,7 @@ def test_what_cannot_be_done_changes_nothing(
     ("id", "names", "message"),
     [("Q76", ("X",), "already has an entity"), ("jane", ("X",), "not an entity id"), ("Q_x", (" ",), "has no name")],
 )
-def test_bad_new_entities(graph: KnowledgeGraph, id: str, names: tuple[str, ...], message: str) -> None:
+def test_invalid_new_entity_is_an_error(graph: KnowledgeGraph, id: str, names: tuple[str, ...], message: str) -> None:
     with pytest.raises(GraphError, match=message):
         graph.edit([NewEntity(id, names)])
 
@@ -177,7 +178,7 @@ class TestParsing:
             ("Q76 P569 T::11::+1961-08-04T00:00:00Z", ("Q76", "P569", BORN)),
         ],
     )
-    def test_ids_and_names(self, graph: KnowledgeGraph, text: str, fact: tuple[str, str, str]) -> None:
+    def test_facts_by_ids_and_names(self, graph: KnowledgeGraph, text: str, fact: tuple[str, str, str]) -> None:
         assert parse_fact(graph, text) == fact
 
     @pytest.mark.parametrize(
@@ -192,16 +193,16 @@ class TestParsing:
             ("Barack Obama spouse Michelle", r"'Michelle'; did you mean Michelle Obama \(Q13133\)"),
             ("a | b", "has 2 parts"),
             ("", "no relation is named"),
-            ("Barack Obama spouse Nobody Known", "no entity called 'Nobody Known'; search with: kglm kg find"),
+            ("Barack Obama spouse Jane Unknown", "no entity called 'Jane Unknown'; search with: kglm kg find"),
         ],
     )
-    def test_what_is_not_understood(self, graph: KnowledgeGraph, text: str, message: str) -> None:
+    def test_unresolved_fact_is_an_error(self, graph: KnowledgeGraph, text: str, message: str) -> None:
         with pytest.raises(GraphError, match=message):
             parse_fact(graph, text)
 
     @pytest.mark.parametrize("text", ["Q_jane | father of | Q76", "Q_jane father of Q76", "Jane Doe father of Obama"])
-    def test_an_alias_of_a_relation_is_suggested_and_not_followed(self, tmp_path: Path, text: str) -> None:
-        """It may say the relation from its other end, as this one does."""
+    def test_alias_of_a_relation_is_only_suggested(self, tmp_path: Path, text: str) -> None:
+        """An alias may name the reverse relation, as this one does."""
         names = {"Q76": ("Barack Obama", "Obama"), "Q2": ("Barack Obama Sr.",), "Q_jane": ("Jane Doe",)}
         facts = [("Q76", "P22", "Q2"), ("Q_jane", "P22", "Q2")]
         path = make_store(tmp_path / "father", facts, names | {"P22": ("father", "father of")})
@@ -212,23 +213,22 @@ class TestParsing:
         with KnowledgeGraph.open(path) as graph, pytest.raises(UnknownIdError, match=message):
             parse_fact(graph, text)
 
-    def test_a_misspelt_name_in_a_large_graph_is_found_quickly(self, tmp_path: Path) -> None:
+    def test_misspelt_name_is_compared_with_a_bounded_number_of_names(self, tmp_path: Path) -> None:
         names = {f"Q{number}": (f"Barnabas Abernathy {number}",) for number in range(1000, 9000)}
         facts = [("Q76", "P26", "Q77"), *((id, "P26", "Q77") for id in names)]
         path = make_store(tmp_path / "large", facts, names | {"Q76": ("Barack Obama",), "P26": ("spouse",)})
         with KnowledgeGraph.open(path) as graph:
-            began = time.process_time()
             assert [each.id for each in suggest(graph, "Barrack Obama")] == ["Q76"]
-            assert time.process_time() - began < 1
+            assert len(list(_candidates(graph, "barrack obama"))) <= 3 * MAX_CANDIDATES, "three prefixes; 8,000 names"
             assert suggest(graph, "Barrack Obama " * 50) == [] == suggest(graph, "")
 
-    def test_a_name_that_two_share(self, tmp_path: Path) -> None:
+    def test_ambiguous_name_of_an_entity_is_an_error(self, tmp_path: Path) -> None:
         names = {"Q1": ("Paris",), "Q2": ("Paris",), "Q3": ("France",), "P17": ("country",)}
         path = make_store(tmp_path / "paris", [("Q1", "P17", "Q3"), ("Q2", "P17", "Q3")], names)
         with KnowledgeGraph.open(path) as graph, pytest.raises(GraphError, match=r"2 entities are called 'Paris'.*Q1"):
             parse_fact(graph, "Paris country France")
 
-    def test_a_relation_name_that_two_share(self, tmp_path: Path) -> None:
+    def test_ambiguous_name_of_a_relation_is_an_error(self, tmp_path: Path) -> None:
         names = {"Q1": ("a",), "P10": ("part of",), "P11": ("part of",), "P12": ("whole", "part of")}
         facts = [("Q1", f"P{n}", "Q2") for n in (10, 11, 12)]
         path = make_store(tmp_path / "part", facts, names)
@@ -248,14 +248,14 @@ class TestParsing:
                 parse_fact(graph, "Q1 | P2048 | 190 miles")
             assert graph.label(graph.number(f"V::185.0000::{centimetre}")) == "185 centimetre"
 
-    def test_a_date_relation_takes_no_number(self, graph: KnowledgeGraph) -> None:
+    def test_relation_of_dates_refuses_a_number(self, graph: KnowledgeGraph) -> None:
         with pytest.raises(LiteralError, match="'20130321' is not a date"):
             parse_fact(graph, "Q76 | date of birth | 20130321")
 
     def test_blanks_in_names_do_not_matter(self, graph: KnowledgeGraph) -> None:
         assert parse_fact(graph, "Barack  Obama |  date  of birth | 21  March 2013")[0] == "Q76"
 
-    def test_a_number_is_what_the_relation_makes_of_it(self, tmp_path: Path) -> None:
+    def test_other_tails_decide_between_year_and_quantity(self, tmp_path: Path) -> None:
         facts = [
             ("Q1", "P1082", "V::1000.0000::1"),
             ("Q1", "P571", "T::9::+1200-00-00T00:00:00Z"),
@@ -269,7 +269,7 @@ class TestParsing:
 
 
 class TestQualifiers:
-    """Qualifiers go with their statement, and come back with it."""
+    """Removing a statement removes its qualifiers; undo restores both."""
 
     @pytest.fixture
     def graph(self, tmp_path: Path) -> Iterator[KnowledgeGraph]:
@@ -290,12 +290,12 @@ class TestQualifiers:
             (fact.relation, fact.tail, fact.rank, [q.tail for q in stored.qualifiers_of(fact)]) for fact in stored.facts
         ]
 
-    def test_they_are_facts_and_belong_to_statements(self, graph: KnowledgeGraph) -> None:
+    def test_qualifiers_are_facts_linked_to_statements(self, graph: KnowledgeGraph) -> None:
         assert {("Q1", "P54:P413", "Q7"), ("Q7", "R:P54:P413", "Q1"), ("Q1", "P54:P580", MARCH)} <= facts_of(graph)
         assert ("P54", "Q10", 0, ["Q7", MARCH]) in self.stored(graph)
         assert ("P54", "Q11", 1, ["Q7"]) in self.stored(graph)
 
-    def test_removal_takes_only_what_belongs_to_no_other_statement(self, graph: KnowledgeGraph) -> None:
+    def test_removal_keeps_qualifiers_of_other_statements(self, graph: KnowledgeGraph) -> None:
         before = self.stored(graph)
         graph.remove("Q1", "P54", "Q10")
         assert {(r, t) for r, t, *_ in self.stored(graph)} == {("P54", "Q11"), ("P54:P413", "Q7")}
@@ -306,8 +306,8 @@ class TestQualifiers:
         assert sorted(self.stored(graph)) == sorted(before), "with rank and qualifiers"
         assert facts_of(graph) == reopened(graph)
 
-    def test_setting_takes_a_shared_qualifier_along(self, graph: KnowledgeGraph) -> None:
-        """Both statements go, so the qualifier they share goes; each removal alone would have left it."""
+    def test_set_removes_a_qualifier_shared_by_the_removed_statements(self, graph: KnowledgeGraph) -> None:
+        """Both statements are removed, so their shared qualifier is too; removing only one would keep it."""
         before = self.stored(graph)
         for edits in ([FactEdit("set", "Q1", "P54", "Q7")],
                       [FactEdit("remove", "Q1", "P54", "Q10"), FactEdit("remove", "Q1", "P54", "Q11")]):  # fmt: skip
@@ -316,14 +316,14 @@ class TestQualifiers:
             graph.undo()
             assert sorted(self.stored(graph)) == sorted(before)
 
-    def test_a_qualifier_and_its_statement_in_one_edit(self, graph: KnowledgeGraph) -> None:
+    def test_qualifier_and_its_statement_in_one_edit(self, graph: KnowledgeGraph) -> None:
         graph.edit([FactEdit("remove", "Q1", "P54:P413", "Q7"), FactEdit("remove", "Q1", "P54", "Q10")])
         assert [(r, t) for r, t, *_ in self.stored(graph)] == [("P54", "Q11")]
         fork = graph.fork()
         fork.remove("Q1", "P54", "Q11")
         assert ("Q1", "P54", "Q11") not in facts_of(fork)
 
-    def test_a_qualifier_alone(self, graph: KnowledgeGraph) -> None:
+    def test_removal_of_a_qualifier_keeps_its_statement(self, graph: KnowledgeGraph) -> None:
         before = self.stored(graph)
         graph.remove("Q1", "P54:P580", "2013-03-21")
         assert ("P54", "Q10", 0, ["Q7"]) in self.stored(graph)
@@ -332,7 +332,7 @@ class TestQualifiers:
 
 
 class EditingMachine(RuleBasedStateMachine):
-    """Random edits against a set of triples: memory, disk and the naive model always agree."""
+    """Random edits, compared with a set of triples: memory, disk and the set always agree."""
 
     items = st.sampled_from(["Q1", "Q2", "Q3", "Q4"])
     relations = st.sampled_from(["P1", "P2"])

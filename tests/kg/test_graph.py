@@ -1,3 +1,5 @@
+"""The graph: edges, names, search, compiled arrays, errors, concurrent use."""
+
 from __future__ import annotations
 
 import subprocess
@@ -40,10 +42,10 @@ class TestEdges:
             *((id, REFLEXIVE, id) for id in ("Q76", "Q13133", "Q5", "P26", "P569", "P31")),
         }
 
-    def test_a_literal_is_never_a_parent(self, graph: KnowledgeGraph) -> None:
+    def test_literals_have_no_edges(self, graph: KnowledgeGraph) -> None:
         assert len(graph.edges(graph.number(BORN)).tail) == 0
 
-    def test_sorted_with_the_reverse_one_bit_away(self, graph: KnowledgeGraph) -> None:
+    def test_edges_are_sorted_and_reverses_differ_in_the_last_bit(self, graph: KnowledgeGraph) -> None:
         relation, tail = graph.edges(graph.number("Q5"))
         pairs = list(zip(relation.tolist(), tail.tolist(), strict=True))
         assert pairs == sorted(pairs)
@@ -51,7 +53,7 @@ class TestEdges:
         assert forward is not None and graph.find_relation("R:P31") == forward ^ 1
         assert graph.find_relation(REFLEXIVE) == 0
 
-    def test_many_at_once_equals_one_by_one(self, graph: KnowledgeGraph) -> None:
+    def test_edges_of_many_nodes_equal_edges_of_each(self, graph: KnowledgeGraph) -> None:
         numbers = [graph.number(id) for id in ("Q5", BORN, "Q76", "Q5")]
         ragged = graph.edges_of(numbers)
         for k, number in enumerate(numbers):
@@ -60,14 +62,14 @@ class TestEdges:
             assert np.array_equal(ragged.tail[part], graph.edges(number).tail)
         assert graph.edges_of([]).offsets.tolist() == [0]
 
-    def test_tails(self, graph: KnowledgeGraph) -> None:
+    def test_tails_of_head_and_relation(self, graph: KnowledgeGraph) -> None:
         relation = graph.find_relation("R:P31")
         assert relation is not None
         assert {graph.id(int(t)) for t in graph.tails(graph.number("Q5"), relation)} == {"Q76", "Q13133"}
 
 
 class TestNames:
-    def test_by_id(self, graph: KnowledgeGraph) -> None:
+    def test_lookup_by_id(self, graph: KnowledgeGraph) -> None:
         number = graph.number("Q76")
         assert (graph.id(number), graph.label(number)) == ("Q76", "Barack Obama")
         assert list(graph.aliases(number)) == ["Barack Obama", "Obama"]
@@ -78,13 +80,13 @@ class TestNames:
     def test_literals_are_rendered(self, graph: KnowledgeGraph) -> None:
         assert {"August 4, 1961", "4 August 1961", "1961"} <= set(graph.aliases(graph.number(BORN)))
 
-    def test_any_spelling_of_a_date_finds_it(self, tmp_path: Path) -> None:
+    def test_any_id_of_a_date_finds_it(self, tmp_path: Path) -> None:
         path = make_store(tmp_path / "years", [("Q1", "P571", "T::9::+1970-01-01T00:00:00Z")])
         with KnowledgeGraph.open(path) as graph:
             assert graph.find("T::9::+1970-00-00T00:00:00Z") == graph.find("T::9::+1970-01-01T00:00:00Z") is not None
             assert graph.find("T::11::+1970-01-01T00:00:00Z") is None, "a day is not a year"
 
-    def test_two_spellings_of_one_date_are_one_fact(self, tmp_path: Path) -> None:
+    def test_two_ids_of_one_date_are_one_fact(self, tmp_path: Path) -> None:
         both = [("Q1", "P571", "T::9::+1970-01-01T00:00:00Z"), ("Q1", "P571", "T::9::+1970-00-00T00:00:00Z")]
         path = make_store(tmp_path / "twice", both)
         with KnowledgeGraph.open(path, writable=True) as graph:
@@ -95,18 +97,18 @@ class TestNames:
             graph.undo()
             assert len(graph.store.facts_of("Q1")) == 2
 
-    def test_relations(self, graph: KnowledgeGraph) -> None:
+    def test_ids_and_labels_of_relations(self, graph: KnowledgeGraph) -> None:
         index = graph.find_relation("P26")
         assert index is not None and graph.relation_label(index) == "spouse"
         assert graph.relation_id(index ^ 1) == "R:P26" and graph.relation_label(index ^ 1) == "← spouse"
         assert graph.relation_name("P26:P569") == "spouse: date of birth"
         assert graph.find_relation("P999") is None
 
-    def test_search(self, graph: KnowledgeGraph) -> None:
+    def test_search_by_id_and_name(self, graph: KnowledgeGraph) -> None:
         assert [hit.id for hit in graph.search("Obama")] == ["Q76"]
         assert [hit.id for hit in graph.search("mich")] == ["Q13133"]
         assert graph.search("barack OBAMA")[0].match == "Barack Obama"
-        assert graph.search("   ") == graph.search("nobody") == []
+        assert graph.search("   ") == graph.search("unknown") == []
         assert graph.search("%") == graph.search("'; DROP TABLE fact; --") == []
         assert [hit.id for hit in graph.search("Q5")] == ["Q5"]
 
@@ -118,7 +120,7 @@ class TestNames:
 
 
 class TestOpening:
-    def test_arrays_are_made_again_when_they_are_gone(self, path: Path) -> None:
+    def test_missing_arrays_are_rebuilt(self, path: Path) -> None:
         with Store.open(path) as store:
             home = arrays_directory(store)
         for name in ("edge_tail.npy", "meta.json"):
@@ -127,14 +129,14 @@ class TestOpening:
             with KnowledgeGraph.open(path) as graph:
                 assert len(facts_of(graph)) == 14
 
-    def test_damaged_arrays_are_made_again(self, path: Path) -> None:
+    def test_damaged_arrays_are_rebuilt(self, path: Path) -> None:
         [array] = path.parent.glob("toy.kg.arrays/*/edge_tail.npy")
         array.write_bytes(b"rubbish")
         with KnowledgeGraph.open(path) as graph:
             assert len(facts_of(graph)) == 14
 
-    def test_two_processes_at_once(self, path: Path) -> None:
-        """Both start without arrays; both must come up with the same graph."""
+    def test_two_processes_build_the_arrays_at_once(self, path: Path) -> None:
+        """Both start without arrays and must open the same graph."""
         code = f"from kglm.kg.graph import KnowledgeGraph as G; g = G.open({str(path)!r}); print(len(g), g.hash)"
         for directory in path.parent.glob("toy.kg.arrays/*"):
             for file in directory.iterdir():
@@ -159,18 +161,18 @@ class TestOpening:
         ("content", "message"),
         [(b"hello", "is not a knowledge graph file"), (b"", "is not a knowledge graph file")],
     )
-    def test_not_a_graph(self, tmp_path: Path, content: bytes, message: str) -> None:
+    def test_other_file_is_an_error(self, tmp_path: Path, content: bytes, message: str) -> None:
         (tmp_path / "x").write_bytes(content)
         with pytest.raises(DataError, match=message):
             KnowledgeGraph.open(tmp_path / "x")
 
-    def test_missing_or_a_directory(self, tmp_path: Path) -> None:
+    def test_missing_file_or_directory_is_an_error(self, tmp_path: Path) -> None:
         with pytest.raises(DataError, match="no such file"):
             KnowledgeGraph.open(tmp_path / "x")
         with pytest.raises(DataError, match="is a directory"):
             KnowledgeGraph.open(tmp_path)
 
-    def test_another_database_or_version(self, path: Path, tmp_path: Path) -> None:
+    def test_other_database_or_version_is_an_error(self, path: Path, tmp_path: Path) -> None:
         import sqlite3
 
         for pragma, error, message in (
@@ -183,14 +185,14 @@ class TestOpening:
             with pytest.raises(error, match=message):
                 KnowledgeGraph.open(path)
 
-    def test_a_damaged_file(self, path: Path) -> None:
+    def test_damaged_file_is_an_error(self, path: Path) -> None:
         content = path.read_bytes()
         path.write_bytes(content[:100] + b"\xff" * 2000)
         with pytest.raises(DataError, match="cannot be read as a graph"):
             KnowledgeGraph.open(path)
 
-    def test_arrays_of_another_history_are_not_taken(self, path: Path, tmp_path: Path) -> None:
-        """Same import, as many edits, other edits: the file that was moved here has its own arrays."""
+    def test_arrays_of_other_edits_are_not_used(self, path: Path, tmp_path: Path) -> None:
+        """Two stores with the same import and number of edits, but other edits, have different arrays."""
         import shutil
 
         other = tmp_path / "other.kg"
@@ -205,7 +207,7 @@ class TestOpening:
             tails = {tail for _, _, tail in facts_of(graph)}
         assert "T::9::+2002-00-00T00:00:00Z" in tails and "T::9::+2001-00-00T00:00:00Z" not in tails
 
-    def test_a_locked_file_says_so(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_locked_file_is_an_error(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         import sqlite3
 
         holder = sqlite3.connect(path)
@@ -218,12 +220,12 @@ class TestOpening:
 
 
 class TestHash:
-    def test_same_content_same_hash(self, path: Path, tmp_path: Path) -> None:
+    def test_same_content_has_the_same_hash(self, path: Path, tmp_path: Path) -> None:
         other = make_store(tmp_path / "other", reversed(FAMILY))
         with KnowledgeGraph.open(path) as a, KnowledgeGraph.open(other) as b:
             assert a.hash == b.hash
 
-    def test_edits_change_it(self, graph: KnowledgeGraph) -> None:
+    def test_edits_change_the_hash(self, graph: KnowledgeGraph) -> None:
         before = graph.hash
         fork = graph.fork()
         fork.remove("Q76", "P26", "Q13133")
@@ -236,14 +238,14 @@ class TestHash:
         assert fork.hash == forked, "and does not see what happens elsewhere"
 
 
-def test_a_graph_opened_for_reading_refuses_edits(path: Path) -> None:
+def test_graph_opened_for_reading_refuses_edits(path: Path) -> None:
     with KnowledgeGraph.open(path) as graph:
         for work in (lambda: graph.set("Q76", "P569", "2013"), graph.undo):
             with pytest.raises(GraphError, match=r"opened for reading; .*writable=True"):
                 work()
 
 
-def test_threads_that_edit_one_graph_lose_nothing(path: Path) -> None:
+def test_concurrent_edits_of_threads_are_all_stored(path: Path) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     with KnowledgeGraph.open(path, writable=True) as graph:
@@ -254,7 +256,7 @@ def test_threads_that_edit_one_graph_lose_nothing(path: Path) -> None:
             assert facts_of(again) == facts_of(graph)
 
 
-def test_edges_of_many_with_some_edited(graph: KnowledgeGraph) -> None:
+def test_edges_of_many_nodes_after_an_edit(graph: KnowledgeGraph) -> None:
     graph.set("Q76", "P569", "2013-03-21")
     graph.edit([NewEntity("Q_x", ("X",)), FactEdit("add", "Q_x", "P26", "Q5")])
     numbers = list(range(len(graph)))[::-1]
@@ -265,7 +267,7 @@ def test_edges_of_many_with_some_edited(graph: KnowledgeGraph) -> None:
         assert np.array_equal(ragged.tail[part], graph.edges(number).tail)
 
 
-def test_a_second_process_catches_up(path: Path) -> None:
+def test_refresh_applies_edits_of_another_process(path: Path) -> None:
     with KnowledgeGraph.open(path, writable=True) as one, KnowledgeGraph.open(path, writable=True) as two:
         one.remove("Q76", "P26", "Q13133")
         two.set("Q76", "P569", "2013-03-21")  # planned on an old state: caught, refreshed, planned again

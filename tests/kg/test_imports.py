@@ -1,4 +1,4 @@
-"""Whole imports: files in, graph file out."""
+"""Imports from files to a graph file."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class TestResult:
         assert (report.facts, report.duplicates, report.entities, report.relations) == (2, 2, 3, 1)
         assert not leftovers(tmp_path)
 
-    def test_names_come_once_label_first(self, tmp_path: Path) -> None:
+    def test_names_are_distinct_with_the_label_first(self, tmp_path: Path) -> None:
         facts = write_facts(tmp_path / "f.tsv", [("Q1", "P1", "Q2")])
         (tmp_path / "e.jsonl").write_text(
             '{"id": "Q1", "aliases": ["uno", "one"]}\n{"id": "Q1", "label": "one", "aliases": ["uno", "1"]}\n'
@@ -52,7 +52,7 @@ class TestResult:
             assert list(graph.names(graph.number("Q1"))) == ["one", "uno", "1"]
         assert report.aliases == 2
 
-    def test_a_title_is_a_name(self, tmp_path: Path) -> None:
+    def test_title_becomes_an_alias(self, tmp_path: Path) -> None:
         facts = write_facts(tmp_path / "f.tsv", [("Q1", "P1", "Q2"), ("Q3", "P1", "Q4")])
         (tmp_path / "e.jsonl").write_text(
             '{"id": "Q1", "label": "henry i of england", "aliases": ["henry"], "title": "Henry_I_of_England"}\n'
@@ -64,7 +64,7 @@ class TestResult:
             names = [list(graph.names(graph.number(id))) for id in ("Q1", "Q2", "Q3", "Q4")]
         assert names == [["Henry I of England", "henry"], ["bell", "Bell"], ["(a)"], ["Ohio"]]
 
-    def test_names_that_were_escaped_twice(self, tmp_path: Path) -> None:
+    def test_names_escaped_twice_are_decoded(self, tmp_path: Path) -> None:
         facts = write_facts(tmp_path / "f.tsv", [("Q1", "P1", "Q2")])
         (tmp_path / "e.jsonl").write_text(
             r'{"id": "Q1", "label": "\\u00C1vila", "aliases": ["a\\\\b", "\\ud800x", "\\ud83d\\ude00"]}'
@@ -73,14 +73,14 @@ class TestResult:
         with KnowledgeGraph.open(tmp_path / "g.kg") as graph:
             assert list(graph.names(graph.number("Q1"))) == ["Ávila", r"a\\b", "\ufffdx", "😀"]
 
-    def test_many_statements_of_one_fact_are_not_joined_with_each_other(self, tmp_path: Path) -> None:
+    def test_qualifiers_are_joined_only_with_their_own_statement(self, tmp_path: Path) -> None:
         fact = {"head": "Q1", "relation": "P54", "tail": "Q2"}
         rows = [json.dumps(fact | {"qualifiers": {"P580": [f"V::{n}.0000::1"]}}) for n in range(1000)]
         (tmp_path / "f.jsonl").write_text("\n".join(rows))
         report = import_graph([tmp_path / "f.jsonl"], tmp_path / "g.kg")
         assert (report.facts, report.duplicates) == (1001, 999)
 
-    def test_a_byte_order_mark_and_comments(self, tmp_path: Path) -> None:
+    def test_byte_order_mark_and_comments_are_skipped(self, tmp_path: Path) -> None:
         (tmp_path / "f.tsv").write_bytes(b"\xef\xbb\xbf# mine\n\nQ1\tP1\tQ2\nQ1\tP1\tQ3\n")
         assert import_graph([tmp_path / "f.tsv"], tmp_path / "g.kg").facts == 2
         (tmp_path / "g.tsv").write_bytes(b"\xef\xbb\xbfQ1\tP1\tQ2\n")
@@ -89,7 +89,7 @@ class TestResult:
         report = import_graph([tmp_path / "k.tsv"], tmp_path / "k.kg")
         assert (report.facts, report.entities) == (1, 2)
 
-    def test_labels_beat_names_made_of_ids(self, tmp_path: Path) -> None:
+    def test_labels_precede_names_from_minted_ids(self, tmp_path: Path) -> None:
         (tmp_path / "f.nt").write_text(
             "<http://a.org/people/1> <http://a.org/livesIn> <http://a.org/places/1> .\n"
             '<http://a.org/people/1> <http://www.w3.org/2000/01/rdf-schema#label> "Anna"@en .\n'
@@ -99,7 +99,7 @@ class TestResult:
             [anna] = graph.search("Anna")
             assert anna.label == "Anna" and len(graph.search("1")) == 2
 
-    def test_several_sources_of_several_formats(self, tmp_path: Path) -> None:
+    def test_sources_of_several_formats(self, tmp_path: Path) -> None:
         tsv = write_facts(tmp_path / "f.tsv", [("Q1", "P1", "Q2")])
         (tmp_path / "d.json").write_bytes(lines([entity("Q3", "three", {"P1": [statement(item("Q1"))]})]))
         (tmp_path / "n.nt").write_text(
@@ -130,7 +130,7 @@ class TestResult:
             assert store.by_title("A") is None, "a cycle ends"
             assert store.by_title("") is None
 
-    def test_the_number_of_workers_does_not_matter(self, dump: Path, imported: Path, tmp_path: Path,
+    def test_number_of_workers_does_not_change_the_graph(self, dump: Path, imported: Path, tmp_path: Path,
                                                         monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
         monkeypatch.setattr(imports, "PARALLEL_FROM", 0)
         import_graph([dump], tmp_path / "two.kg", workers=2)
@@ -150,7 +150,7 @@ class TestResult:
 
 
 class TestRefusals:
-    def test_an_existing_graph_is_not_overwritten(self, tmp_path: Path) -> None:
+    def test_existing_graph_is_not_overwritten(self, tmp_path: Path) -> None:
         path = make_store(tmp_path)
         before = content(path)
         with pytest.raises(KglmError, match=r"exists already; .*--replace"):
@@ -159,25 +159,25 @@ class TestRefusals:
         with pytest.raises(KglmError, match="is a directory"):
             import_graph([tmp_path / "facts.tsv"], tmp_path, replace=True)
 
-    def test_replacing_is_atomic_and_arrays_follow(self, tmp_path: Path) -> None:
+    def test_replacement_is_atomic_and_updates_the_arrays(self, tmp_path: Path) -> None:
         path = make_store(tmp_path)
         make_store(tmp_path, [("Q1", "P1", "Q2")])
         with KnowledgeGraph.open(path) as graph:
             assert ("Q1", "P1", "Q2") in facts_of(graph)
         assert len(list(path.with_name("toy.kg.arrays").iterdir())) == 1
 
-    def test_nothing_to_import(self, tmp_path: Path) -> None:
+    def test_no_source_is_an_error(self, tmp_path: Path) -> None:
         with pytest.raises(KglmError, match="nothing to import"):
             import_graph([], tmp_path / "g.kg")
 
-    def test_no_fact_at_all(self, tmp_path: Path) -> None:
+    def test_sources_without_facts_are_an_error(self, tmp_path: Path) -> None:
         (tmp_path / "f.tsv").write_text("anna\tknows\tbert\n")
         with pytest.raises(DataError, match=r"no fact found.*line 1: the head 'anna' is not an id.*--mint-ids"):
             import_graph([tmp_path / "f.tsv"], tmp_path / "g.kg")
         assert not leftovers(tmp_path) and not (tmp_path / "g.kg").exists()
         import_graph([tmp_path / "f.tsv"], tmp_path / "g.kg", options=ImportOptions(mint_ids=True))
 
-    def test_a_truncated_source(self, dump: Path, tmp_path: Path) -> None:
+    def test_truncated_source_is_an_error(self, dump: Path, tmp_path: Path) -> None:
         for suffix, compress in (("gz", gzip.compress), ("bz2", bz2.compress), ("zst", zstandard.compress)):
             packed = tmp_path / f"dump.json.{suffix}"
             whole = compress(dump.read_bytes())
@@ -186,21 +186,21 @@ class TestRefusals:
                 import_graph([packed], tmp_path / "g.kg", workers=1)
             assert not (tmp_path / "g.kg").exists() and not leftovers(tmp_path)
 
-    def test_a_file_that_only_looks_like_a_staging_file(self, tmp_path: Path) -> None:
+    def test_other_file_with_the_name_of_a_staging_file_is_kept(self, tmp_path: Path) -> None:
         facts = write_facts(tmp_path / "f.tsv", [("Q1", "P1", "Q2")])
         (tmp_path / "g.kg.partial").write_text("my notes")
         with pytest.raises(KglmError, match="is not an unfinished import; move it away"):
             import_graph([facts], tmp_path / "g.kg")
         assert (tmp_path / "g.kg.partial").read_text() == "my notes"
 
-    def test_a_missing_directory(self, tmp_path: Path) -> None:
+    def test_missing_directory_is_an_error(self, tmp_path: Path) -> None:
         facts = write_facts(tmp_path / "f.tsv", [("Q1", "P1", "Q2")])
         with pytest.raises(KglmError, match="nowhere"):
             import_graph([facts], tmp_path / "nowhere" / "g.kg")
 
 
 def some(source: Path, to: Path, every: int) -> int:
-    """One of so many lines, and all of two entities; how many these are."""
+    """Copy every n-th line and all lines of two entities; return the number of lines."""
     wanted = re.compile(rb'(\{"id": ?")?(Q76|Q13133)\b')
     count = 0
     with gzip.open(source) as lines, gzip.open(to, "wb", compresslevel=1) as kept:
@@ -213,8 +213,8 @@ def some(source: Path, to: Path, every: int) -> int:
 
 class TestRealData:
     @pytest.mark.parametrize("every", [20, pytest.param(1, marks=pytest.mark.slow)])
-    def test_the_shared_graph(self, shared_data: Path, tmp_path: Path, every: int) -> None:
-        """Whole, or all facts and names of Barack Obama and his wife with some of the others."""
+    def test_import_of_the_shared_graph(self, shared_data: Path, tmp_path: Path, every: int) -> None:
+        """The whole graph, or a sample with all facts and names of Barack and Michelle Obama."""
         kg = shared_data / "kg"
         kept = {name: some(kg / name, tmp_path / name, every) for name in ("facts.tsv.gz", "entities.jsonl.gz")}
         assert every > 1 or kept["facts.tsv.gz"] == 532_819
@@ -232,7 +232,7 @@ class TestRealData:
             assert spouse is not None
             assert [graph.label(int(t)) for t in graph.tails(obama, spouse)] == ["Michelle Obama"]
 
-    def test_the_sample_dump(self, shared_data: Path, tmp_path: Path) -> None:
+    def test_import_of_the_sample_dump(self, shared_data: Path, tmp_path: Path) -> None:
         report = import_graph([shared_data / "dumps" / "wikidata-sample.json.bz2"], tmp_path / "g.kg")
         with Store.open(tmp_path / "g.kg") as store:
             ids = {row[0] for row in store.rows("SELECT e.id FROM entity e JOIN name n ON n.entity = e.number")}
@@ -240,7 +240,7 @@ class TestRealData:
         assert report.facts > 100 and report.skipped["string"] > 0 and not report.problems
 
 
-def test_precisions_survive(tmp_path: Path) -> None:
+def test_precisions_of_dates_are_kept(tmp_path: Path) -> None:
     claims = {
         "P1": [statement(dump_time("+1961-08-00T00:00:00Z", 10)), statement(dump_time("-0500-00-00T00:00:00Z", 7))]
     }

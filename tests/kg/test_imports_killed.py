@@ -1,52 +1,73 @@
-"""Imports in processes of their own: killed and run again, two at once, on a full disk."""
+"""Imports in separate processes: killed and resumed, two at once, on a full disk."""
 
 from __future__ import annotations
 
 import os
 import resource
 import signal
-import sqlite3
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from kglm.errors import KglmError
-from kglm.kg.imports import import_graph
+from kglm.kg.imports import BLOCK_BYTES, PARALLEL_FROM, import_graph
 from support.dumps import generated
 from support.worlds import content, leftovers, write_facts
 
 IMPORT = """
 import sys
 from kglm.kg import imports
-imports.BLOCK_BYTES = 1 << 16
-imports.PARALLEL_FROM = int(sys.argv[3])
-imports.import_graph([sys.argv[1]], sys.argv[2], workers=2)
+from kglm.kg.staging import Staging
+
+source, to, block_bytes, parallel_from, blocks = sys.argv[1], sys.argv[2], *map(int, sys.argv[3:])
+imports.BLOCK_BYTES, imports.PARALLEL_FROM = block_bytes, parallel_from
+add, added = Staging.add, 0
+
+def add_and_stop(self, batch, number, *, offset, line, done=False):
+    global added
+    add(self, batch, number, offset=offset, line=line, done=done)
+    added += 1
+    if added == blocks:
+        print(offset, flush=True)
+        sys.stdin.readline()
+
+Staging.add = add_and_stop
+imports.import_graph([source], to, workers=2)
 """
+"""Import a source; after some staged blocks, print the offset in the source and wait for a line of standard input."""
+BLOCK = 1 << 16
 
 
-def importing(dump: Path, to: Path, *, parallel_from: int = 1 << 40) -> subprocess.Popen[bytes]:
-    arguments = [sys.executable, "-c", IMPORT, str(dump), str(to), str(parallel_from)]
-    return subprocess.Popen(arguments, stderr=subprocess.PIPE, start_new_session=True)
+class Import:
+    """An import in another process that stops after some staged blocks."""
 
+    def __init__(
+        self, source: Path, to: Path, blocks: int, *, block: int = BLOCK, parallel_from: int = 1 << 40
+    ) -> None:
+        arguments = [str(each) for each in (source, to, block, parallel_from, blocks)]
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", IMPORT, *arguments],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+        )  # fmt: skip
+        assert self.process.stdout is not None
+        self.reached = int(self.process.stdout.readline())
+        """Offset in the source after the last staged block."""
 
-def wait_for_progress(partial: Path, process: subprocess.Popen[bytes], blocks: int) -> int:
-    """Until that many blocks are staged; how far it got."""
-    reached = 0
-    while process.poll() is None:
+    def kill(self) -> None:
+        """Kill the process, and wait until all its workers have ended too: they share its standard error."""
+        self.process.kill()
         try:
-            connection = sqlite3.connect(f"file:{partial}?mode=ro", uri=True)
-            rows = connection.execute("SELECT offset FROM progress").fetchall()
-            connection.close()
-            reached = max([0, *(row[0] for row in rows)])
-        except sqlite3.OperationalError:
-            pass
-        if reached >= blocks << 16:
-            break
-        time.sleep(0.001)
-    return reached
+            self.process.communicate(timeout=120)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            pytest.fail("worker processes outlive their parent")
+
+    def finish(self) -> int:
+        """Let the import run to its end; return its exit code."""
+        self.process.communicate(b"\n")
+        return self.process.returncode
 
 
 @pytest.fixture(scope="module")
@@ -64,64 +85,45 @@ def imported(dump: Path) -> Path:
 
 class TestKilled:
     @pytest.mark.parametrize("parallel_from", [1 << 40, 0], ids=["one process", "two workers"])
-    def test_it_goes_on_where_it_was(self, dump: Path, imported: Path, tmp_path: Path, parallel_from: int) -> None:
+    def test_killed_import_resumes(self, dump: Path, imported: Path, tmp_path: Path, parallel_from: int) -> None:
         to = tmp_path / "g.kg"
-        partial = tmp_path / "g.kg.partial"
-        process = importing(dump, to, parallel_from=parallel_from)
-        reached = wait_for_progress(partial, process, 10)
-        process.kill()
-        process.communicate()
-        assert 0 < reached < dump.stat().st_size and not to.exists() and partial.exists(), "killed half way"
+        killed = Import(dump, to, 10, parallel_from=parallel_from)
+        killed.kill()
+        assert 0 < killed.reached < dump.stat().st_size and not to.exists() and (tmp_path / "g.kg.partial").exists()
         report = import_graph([dump], to, workers=1)
         assert report.resumed
         assert content(to) == content(imported) and not leftovers(tmp_path)
 
-    def test_killed_again_and_again(self, dump: Path, imported: Path, tmp_path: Path) -> None:
+    def test_import_killed_three_times_resumes(self, dump: Path, imported: Path, tmp_path: Path) -> None:
         to = tmp_path / "g.kg"
-        for blocks in (3, 30, 60):
-            process = importing(dump, to)
-            wait_for_progress(tmp_path / "g.kg.partial", process, blocks)
-            process.kill()
-            process.communicate()
+        reached = []
+        for _ in range(3):
+            killed = Import(dump, to, 15)
+            killed.kill()
+            reached.append(killed.reached)
+        assert reached == sorted(set(reached)), "each one continues where the last was killed"
         import_graph([dump], to, workers=1)
         assert content(to) == content(imported)
 
     def test_workers_do_not_outlive_a_killed_parent(self, dump: Path, tmp_path: Path) -> None:
-        process = importing(dump, tmp_path / "g.kg", parallel_from=0)
-        wait_for_progress(tmp_path / "g.kg.partial", process, 3)
-        process.kill()
-        process.communicate()
-        deadline = time.monotonic() + 20
-        while time.monotonic() < deadline:
-            try:
-                os.killpg(process.pid, 0)
-            except ProcessLookupError:
-                return
-            time.sleep(0.05)
-        os.killpg(process.pid, signal.SIGKILL)
-        pytest.fail("worker processes are still there")
+        Import(dump, tmp_path / "g.kg", 3, parallel_from=0).kill()
 
-    def test_another_source_starts_anew(self, dump: Path, tmp_path: Path) -> None:
-        process = importing(dump, tmp_path / "g.kg")
-        wait_for_progress(tmp_path / "g.kg.partial", process, 3)
-        process.kill()
-        process.communicate()
+    def test_import_of_another_source_starts_from_the_beginning(self, dump: Path, tmp_path: Path) -> None:
+        Import(dump, tmp_path / "g.kg", 3).kill()
         other = write_facts(tmp_path / "f.tsv", [("Q1", "P1", "Q2")])
         report = import_graph([other], tmp_path / "g.kg")
         assert not report.resumed and report.facts == 1 and not leftovers(tmp_path)
 
 
 def test_two_imports_to_one_graph(dump: Path, tmp_path: Path) -> None:
-    process = importing(dump, tmp_path / "g.kg")
-    wait_for_progress(tmp_path / "g.kg.partial", process, 2)
+    running = Import(dump, tmp_path / "g.kg", 2)
     with pytest.raises(KglmError, match="another import is writing this graph"):
         import_graph([dump], tmp_path / "g.kg")
-    process.communicate()
-    assert process.returncode == 0 and (tmp_path / "g.kg").exists() and not leftovers(tmp_path)
+    assert running.finish() == 0 and (tmp_path / "g.kg").exists() and not leftovers(tmp_path)
 
 
-def test_a_full_disk(dump: Path, tmp_path: Path) -> None:
-    """A limit on file size stands for the full disk; both fail in the middle of a write."""
+def test_full_disk_is_an_error(dump: Path, tmp_path: Path) -> None:
+    """A limit on file size simulates the full disk: both fail in the middle of a write."""
 
     def limit() -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -138,17 +140,15 @@ def test_a_full_disk(dump: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_large_dump_killed_half_way(tmp_path: Path) -> None:
-    """200,000 entities, real block size, two workers, SIGKILL in the middle: the same graph as an unbroken run."""
+def test_large_dump_killed_half_way(tmp_path: Path) -> None:
+    """200,000 entities, real block size, two workers, SIGKILL in the middle: the same graph as without the kill."""
     dump = tmp_path / "large.json"
     with dump.open("wb") as stream:
         stream.writelines(generated(200_000))
     import_graph([dump], tmp_path / "whole.kg")
-    command = [sys.executable, "-m", "kglm", "kg", "import", str(dump), "--to", str(tmp_path / "killed.kg")]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True)
-    reached = wait_for_progress(tmp_path / "killed.kg.partial", process, dump.stat().st_size // 2 >> 16)
-    process.kill()
-    process.communicate()
-    assert dump.stat().st_size // 2 <= reached < dump.stat().st_size
-    assert import_graph([dump], tmp_path / "killed.kg").resumed
-    assert content(tmp_path / "killed.kg") == content(tmp_path / "whole.kg")
+    size, to = dump.stat().st_size, tmp_path / "killed.kg"
+    killed = Import(dump, to, size // 2 // BLOCK_BYTES, block=BLOCK_BYTES, parallel_from=PARALLEL_FROM)
+    killed.kill()
+    assert size // 4 < killed.reached < size
+    assert import_graph([dump], to).resumed
+    assert content(to) == content(tmp_path / "whole.kg")

@@ -1,4 +1,4 @@
-"""Imports of what is near the entities of a corpus."""
+"""Imports of entities near those of a corpus."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class TestNear:
         with KnowledgeGraph.open(tmp_path / "g.kg") as graph:
             return {graph.id(n) for n in range(len(graph))}
 
-    def test_hops_go_along_facts_and_against_them(self, tmp_path: Path) -> None:
+    def test_hops_follow_facts_in_both_directions(self, tmp_path: Path) -> None:
         year = "T::9::+1999-00-00T00:00:00Z"
         assert self.near(tmp_path, 0) == {"Q1", year}
         assert self.near(tmp_path, 1) == {"Q1", "Q2", "Q10", year}
-        assert self.near(tmp_path, 2) == {"Q1", "Q2", "Q3", "Q10", "Q11", year}, "nobody is near through a date"
+        assert self.near(tmp_path, 2) == {"Q1", "Q2", "Q3", "Q10", "Q11", year}, "a date does not connect entities"
 
-    def test_not_backwards_through_a_hub(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_no_reverse_hops_from_a_hub(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("kglm.kg.staging.HUB", 3)
         humans = tuple((f"Q{n}", "P31", "Q5") for n in (1, 21, 22, 23))
         assert self.near(tmp_path, 2, (*humans, ("Q2", "P1", "Q1"))) == {"Q1", "Q2", "Q5"}
@@ -56,8 +56,8 @@ class TestNear:
             [height] = [n for n in range(len(graph)) if graph.id(n).startswith("V::")]
             assert "2 metres" in graph.aliases(height)
 
-    def test_nothing_is_near(self, tmp_path: Path) -> None:
-        """A graph that would be empty is refused, and a good one that it would replace stays."""
+    def test_empty_result_is_an_error(self, tmp_path: Path) -> None:
+        """An empty graph is refused and does not replace an existing one."""
         facts = write_facts(tmp_path / "f.tsv", self.facts)
         import_graph([facts], tmp_path / "g.kg")
         before = content(tmp_path / "g.kg")
@@ -65,13 +65,13 @@ class TestNear:
             import_graph([facts], tmp_path / "g.kg", near=["Q777"], replace=True)
         assert content(tmp_path / "g.kg") == before and not leftovers(tmp_path)
 
-    def test_a_date_that_is_mentioned_brings_nobody(self, tmp_path: Path) -> None:
+    def test_mentioned_date_adds_no_entities(self, tmp_path: Path) -> None:
         facts = write_facts(tmp_path / "f.tsv", self.facts)
         import_graph([facts], tmp_path / "g.kg", near=["Q1", "T::9::+1999-00-00T00:00:00Z"], hops=1)
         with KnowledgeGraph.open(tmp_path / "g.kg") as graph:
             assert "Q99" not in graph
 
-    def test_documents_without_mentions(self, tmp_path: Path) -> None:
+    def test_documents_without_mentions_are_an_error(self, tmp_path: Path) -> None:
         (tmp_path / "docs.jsonl").write_text('{"title": "t", "tokens": ["x"]}\n')
         facts = write_facts(tmp_path / "f.tsv", self.facts)
         with pytest.raises(DataError, match="mention no entity"):

@@ -1,4 +1,4 @@
-"""What people mean by a name, counted from their links."""
+"""Anchor counts: how often links with a text lead to an entity."""
 
 from __future__ import annotations
 
@@ -29,35 +29,35 @@ def anchors(graph: KnowledgeGraph) -> Anchors:
     return Anchors.count([(text, [(1, 2, two), (3, 4, two), (5, 6, three), (6, 7, one)])])
 
 
-def test_shares_of_a_name(anchors: Anchors, graph: KnowledgeGraph) -> None:
+def test_smoothed_share_of_each_entity(anchors: Anchors, graph: KnowledgeGraph) -> None:
     paris = hash_name(["Paris"])
     assert len(anchors) == 2
     assert anchors.log_share(paris, graph.number("Q2")) == pytest.approx(math.log(2.5 / 4.5))
     assert anchors.log_share(paris, graph.number("Q1")) == pytest.approx(math.log(1.5 / 4.5))
-    assert anchors.log_share(paris, graph.number("Q3")) == pytest.approx(math.log(0.5 / 4.5)), "never linked so"
-    assert anchors.log_share(hash_name(["Bonn"]), graph.number("Q3")) == 0, "nothing is known of this name"
+    assert anchors.log_share(paris, graph.number("Q3")) == pytest.approx(math.log(0.5 / 4.5)), "no link with this text"
+    assert anchors.log_share(hash_name(["Bonn"]), graph.number("Q3")) == 0, "no link has this text"
 
 
-def test_they_decide_between_namesakes(anchors: Anchors, graph: KnowledgeGraph) -> None:
+def test_anchor_counts_disambiguate(anchors: Anchors, graph: KnowledgeGraph) -> None:
     [[_, _, plain]], [[_, _, counted]] = Linker(graph).link(["Paris"]), Linker(graph, anchors=anchors).link(["Paris"])
     assert [graph.id(each.node) for each in plain] == ["Q1", "Q2"]
     assert [graph.id(each.node) for each in counted] == ["Q2", "Q1"]
 
 
-def test_a_link_of_the_same_text_decides(graph: KnowledgeGraph) -> None:
+def test_link_with_the_same_words_disambiguates(graph: KnowledgeGraph) -> None:
     linked = Linker(graph).link(["Paris", "is", "Paris"], [(0, 1, graph.number("Q2"))])
     assert [graph.id(each.node) for each in linked] == ["Q2", "Q2"]
 
 
-def test_what_links_call_someone_is_a_name(graph: KnowledgeGraph) -> None:
+def test_frequent_link_text_is_an_alias(graph: KnowledgeGraph) -> None:
     three = graph.number("Q3")
     anchors = Anchors.count([(["the", "Eternal", "City", "Slip"], [(1, 3, three)] * 2 + [(3, 4, three)])])
     assert Linker(graph).link(["Eternal", "City"]) == []
     [[start, end, [found]]] = Linker(graph, anchors=anchors).link(["Eternal", "City", "or", "Slip"])
-    assert (start, end, found.node) == (0, 2, three), "what was linked once is no name yet"
+    assert (start, end, found.node) == (0, 2, three), "one link is not enough for an alias"
 
 
-def test_saved_and_loaded(anchors: Anchors, graph: KnowledgeGraph, tmp_path: Path) -> None:
+def test_save_and_load(anchors: Anchors, graph: KnowledgeGraph, tmp_path: Path) -> None:
     anchors.save(tmp_path / "a.json", graph)
     again = Anchors.load(tmp_path / "a.json", graph)
     paris = hash_name(["Paris"])
@@ -75,5 +75,5 @@ def test_saved_and_loaded(anchors: Anchors, graph: KnowledgeGraph, tmp_path: Pat
         '{"format": 1, "links": {"a": {"Q1": "3"}}}',
     ):
         (tmp_path / "c.json").write_text(wrong)
-        with pytest.raises(DataError, match="no table of link texts"):
+        with pytest.raises(DataError, match="not a table of link texts"):
             Anchors.load(tmp_path / "c.json", graph)

@@ -1,4 +1,4 @@
-"""Names in a text, and whose they are."""
+"""The linker: names in a text and the probabilities of their entities."""
 
 from __future__ import annotations
 
@@ -46,54 +46,56 @@ def linker(graph: KnowledgeGraph) -> Linker:
     return Linker(graph)
 
 
-def found(linker: Linker, text: str) -> list[tuple[str, str]]:
+def best_links(linker: Linker, text: str) -> list[tuple[str, str]]:
     words = text.split()
     return [(" ".join(words[a:b]), linker.graph.id(candidates[0].node)) for a, b, candidates in linker.link(words)]
 
 
-def test_the_longest_name_wins(linker: Linker) -> None:
-    assert found(linker, "He saw Paris Town Hall") == [("Paris Town Hall", "Q7")]
-    assert found(linker, "Stephen King wrote") == [("Stephen King", "Q6")]
+def test_longest_name_wins(linker: Linker) -> None:
+    assert best_links(linker, "He saw Paris Town Hall") == [("Paris Town Hall", "Q7")]
+    assert best_links(linker, "Stephen King wrote") == [("Stephen King", "Q6")]
 
 
-def test_others_in_the_text_decide_between_namesakes(linker: Linker) -> None:
-    assert found(linker, "Paris is in Texas")[0] == ("Paris", "Q830149")
-    assert found(linker, "Paris is in France")[0] == ("Paris", "Q90")
+def test_other_entities_of_the_text_disambiguate(linker: Linker) -> None:
+    assert best_links(linker, "Paris is in Texas")[0] == ("Paris", "Q830149")
+    assert best_links(linker, "Paris is in France")[0] == ("Paris", "Q90")
 
 
-def test_the_better_known_namesake_is_more_probable_but_not_certain(linker: Linker) -> None:
+def test_namesake_with_more_facts_is_more_probable_but_not_certain(linker: Linker) -> None:
     [(_, _, candidates)] = linker.link(["Paris"])
     assert [linker.graph.id(each.node) for each in candidates] == ["Q90", "Q830149"]
     assert sum(each.p for each in candidates) == pytest.approx(1)
     assert 0.5 < candidates[0].p < 1
 
 
-def test_what_is_known_is_kept_and_helps(linker: Linker, graph: KnowledgeGraph) -> None:
+def test_given_spans_stay_and_disambiguate_others(linker: Linker, graph: KnowledgeGraph) -> None:
     texas = graph.number("Q1439")
     linked = linker.link(["Paris", "belongs", "to", "it"], [(3, 4, texas)])
     assert [each.node for each in linked] == [graph.number("Q830149"), texas]
     assert linked[1].candidates[0].p == 1
 
 
-def test_plain_words_are_no_names(linker: Linker) -> None:
-    assert found(linker, "the city is big") == []  # no capital
-    assert found(linker, "the capital of France is") == [("France", "Q142")]  # nor does this name begin with one
-    assert found(linker, "It is big") == []  # a function word, though someone has this name
+def test_plain_words_are_not_names(linker: Linker) -> None:
+    assert best_links(linker, "the city is big") == []  # no capital
+    assert best_links(linker, "the capital of France is") == [
+        ("France", "Q142")
+    ]  # the name "capital of France" has none
+    assert best_links(linker, "It is big") == []  # a function word, although an entity has this name
     assert linker.link([]) == []
 
 
-def test_introductions_count(graph: KnowledgeGraph) -> None:
+def test_training_mentions_raise_the_probability(graph: KnowledgeGraph) -> None:
     often = Linker(graph, introductions={graph.number("Q830149"): 50})
     assert often.link(["Paris"])[0].node == graph.number("Q830149")
 
 
-def test_the_ways_to_read_a_text(graph: KnowledgeGraph) -> None:
+def test_joint_links_of_two_ambiguous_names(graph: KnowledgeGraph) -> None:
     linker = Linker(graph)
     linked = linker.link(["Paris", "and", "Paris"])
-    ways = joint_links(linked, most=8)
-    assert len(ways) == 4
-    assert sum(p for p, _ in ways) == pytest.approx(1)
-    assert [p for p, _ in ways] == sorted((p for p, _ in ways), reverse=True)
-    assert len(joint_links(linked, most=1)) == 1
+    joint = joint_links(linked, limit=8)
+    assert len(joint) == 4
+    assert sum(p for p, _ in joint) == pytest.approx(1)
+    assert [p for p, _ in joint] == sorted((p for p, _ in joint), reverse=True)
+    assert len(joint_links(linked, limit=1)) == 1
     assert joint_links([LinkedName(0, 1, linked[0].candidates[:1])])[0][1] == [(0, 1, graph.number("Q90"))]
     assert joint_links([]) == [(1.0, [])]

@@ -1,3 +1,5 @@
+"""The index of names: lookup, spans of a text, the cache on disk."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -37,11 +39,11 @@ def ids(path: Path, nodes: object) -> set[str]:
         return {graph.id(node) for node in nodes}  # type: ignore[attr-defined]
 
 
-def test_names_lead_to_those_who_have_them(store: Path) -> None:
+def test_lookup_of_names(store: Path) -> None:
     names = index(store)
     assert ids(store, names["Game", "Boy"]) == {"Q2"}
     assert ids(store, names["Mario",]) == {"Q1", "Q3"}
-    assert not names["Boy",] and not names["game", "boy"], "names are matched whole, and as they are written"
+    assert not names["Boy",] and not names["game", "boy"], "a lookup needs the whole name in its case"
     assert len(names) == 3 and names.longest == 2
 
 
@@ -54,7 +56,7 @@ WORDS = st.sampled_from(["a", "b", "of", "A", "", "ü", "\ud800"])
 
 
 @given(st.lists(st.lists(WORDS, min_size=1, max_size=4), max_size=12), st.lists(WORDS, max_size=12))
-def test_all_parts_are_found_at_once(names: list[list[str]], text: list[str]) -> None:
+def test_spans_are_those_of_a_search_of_every_span(names: list[list[str]], text: list[str]) -> None:
     split = len(names) // 2
     first = NameIndex(*_sorted((tuple(words), node) for node, words in enumerate(names[:split])), split)
     both = first.including(((tuple(words), split + node) for node, words in enumerate(names[split:])), len(names))
@@ -68,7 +70,7 @@ def test_all_parts_are_found_at_once(names: list[list[str]], text: list[str]) ->
     assert len(both) == len({tuple(words) for words in names})
 
 
-def test_it_is_kept_beside_the_graph_and_read_again(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_index_is_cached_beside_the_graph(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = index(store)
     monkeypatch.setattr(
         "kglm.linking.name_index._tokenized_names", lambda graph, nodes, words_of: iter(()) if not nodes else None
@@ -77,7 +79,7 @@ def test_it_is_kept_beside_the_graph_and_read_again(store: Path, monkeypatch: py
     assert names_of(again) == names_of(first)
 
 
-def test_entities_that_came_later_are_in_it(store: Path) -> None:
+def test_index_has_entities_added_later(store: Path) -> None:
     index(store)
     with KnowledgeGraph.open(store, writable=True) as graph:
         graph.edit([NewEntity("Q9", ("Zora Quist",)), FactEdit("add", "Q9", "P1", "Q1")])
@@ -89,7 +91,7 @@ def test_entities_that_came_later_are_in_it(store: Path) -> None:
         assert [fork.id(node) for node in names["Ada", "Q."]] == ["Q10"]
 
 
-def test_several_processes_may_make_it_at_once(store: Path, forks: Any) -> None:
+def test_several_processes_may_build_the_cache_at_once(store: Path, forks: Any) -> None:
     """Each process builds the index without a lock: all succeed, and one index stays."""
     running = [forks.Process(target=index, args=(store,)) for _ in range(2)]
     for process in running:
@@ -100,12 +102,12 @@ def test_several_processes_may_make_it_at_once(store: Path, forks: Any) -> None:
     assert len(list(Path(f"{store}.names").iterdir())) == 1
 
 
-def test_where_nothing_can_be_written_it_is_made_each_time(store: Path) -> None:
+def test_index_works_without_a_writable_cache(store: Path) -> None:
     Path(f"{store}.names").write_text("in the way")
     assert index(store)["Game", "Boy"]
 
 
-def test_an_index_of_another_graph_or_a_damaged_one_is_made_again(store: Path, tmp_path: Path) -> None:
+def test_damaged_cache_or_that_of_another_graph_is_rebuilt(store: Path, tmp_path: Path) -> None:
     expected = names_of(index(store))
     [nodes] = Path(f"{store}.names").glob("*/node_X.npy")
     np.save(nodes, np.zeros(1, np.int32))

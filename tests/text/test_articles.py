@@ -1,4 +1,4 @@
-"""Where articles come from: every kind of file, what is told of broken ones, titles and redirects."""
+"""Reading articles: all supported formats, errors, titles and redirects."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def dump(*pages: str, version: str = "0.11") -> bytes:
     return (HEAD.format(version=version) + "".join(pages) + "</mediawiki>\n").encode()
 
 
-def said(article: Article) -> str:
+def joined(article: Article) -> str:
     return " ".join(article.tokens)
 
 
@@ -82,31 +82,31 @@ SMALL = dump(
         ("unnamed", bytes),
     ],
 )
-def test_a_dump_gives_its_articles(tmp_path: Path, name: str, pack: Any) -> None:
+def test_articles_of_a_dump(tmp_path: Path, name: str, pack: Any) -> None:
     path = written(tmp_path / name, pack(SMALL))
     report = ReadingReport()
     first, second = read_articles(path, report=report)
-    assert said(first) == "@@START@@ Lake Tarn is a lake near Elm . @@END@@"
+    assert joined(first) == "@@START@@ Lake Tarn is a lake near Elm . @@END@@"
     assert links(first) == [("Lake Tarn", "Lake_Tarn"), ("lake", "Lake"), ("Elm", "Elm_(town)")]
     assert first.place == f"{path}, page 'Lake Tarn'"
-    assert (second.title, said(second)) == ("elm", "@@START@@ A town . @@END@@")
+    assert (second.title, joined(second)) == ("elm", "@@START@@ A town . @@END@@")
     assert report.skipped == {"redirect": 1, "page about the wiki": 1, "no text": 1}
     assert report.articles == 2 and not report.problems
 
 
 @pytest.mark.parametrize("version", ["0.3", "0.10", "0.11", "2.0"])
-def test_any_version_of_the_schema_will_do(tmp_path: Path, version: str) -> None:
+def test_any_schema_version_is_accepted(tmp_path: Path, version: str) -> None:
     path = written(tmp_path / "a.xml", dump(page("A", "Text."), version=version))
     assert [article.title for article in read_articles(path)] == ["A"]
 
 
-def test_the_last_version_of_a_page_counts(tmp_path: Path) -> None:
+def test_last_version_of_a_page_is_read(tmp_path: Path) -> None:
     text = page("A", "Old.").replace("</page>", "<revision><text>New.</text></revision></page>")
     (article,) = read_articles(written(tmp_path / "a.xml", dump(text)))
-    assert said(article) == "@@START@@ New . @@END@@"
+    assert joined(article) == "@@START@@ New . @@END@@"
 
 
-def test_a_broken_page_costs_only_itself(tmp_path: Path) -> None:
+def test_malformed_page_is_skipped_and_reported(tmp_path: Path) -> None:
     pages = [page("A", "One."), page("B", "Two <b>open."), page("", "Three."), page("D", "Four."), page("E", "&#0;")]
     report = ReadingReport()
     path = written(tmp_path / "a.xml", dump(*pages))
@@ -115,35 +115,35 @@ def test_a_broken_page_costs_only_itself(tmp_path: Path) -> None:
     assert "a.xml, the page after page 'A': not well-formed XML" in report.problems[0]
 
 
-def test_a_dump_that_breaks_off(tmp_path: Path) -> None:
+def test_truncated_dump_is_reported(tmp_path: Path) -> None:
     report = ReadingReport()
     path = written(tmp_path / "a.xml", SMALL[: SMALL.index(b"A town")])
     assert [article.title for article in read_articles(path, report=report)] == ["Lake Tarn"]
     assert report.skipped["cut off"] == 1 and "ends in the middle of a page" in report.problems[0]
 
 
-def test_packed_data_that_breaks_off_is_an_error(tmp_path: Path) -> None:
+def test_truncated_compressed_data_is_an_error(tmp_path: Path) -> None:
     for name, pack in (("a.xml.bz2", bz2.compress), ("a.xml.gz", gzip.compress)):
         path = written(tmp_path / name, pack(SMALL)[:-20])
         with pytest.raises(DataError, match=f"{name}: the compressed data ends in the middle"):
             list(read_articles(path))
 
 
-def test_xml_of_another_kind(tmp_path: Path) -> None:
+def test_other_xml_is_an_error(tmp_path: Path) -> None:
     path = written(tmp_path / "a.xml", "<rss><item>News</item></rss>")
-    with pytest.raises(DataError, match="holds no page of a wiki; a MediaWiki export"):
+    with pytest.raises(DataError, match="contains no page of a wiki; give a MediaWiki export"):
         list(read_articles(path))
 
 
-def test_bytes_of_another_encoding_are_replaced_and_reported(tmp_path: Path) -> None:
+def test_bytes_that_are_not_utf8_are_replaced_and_reported(tmp_path: Path) -> None:
     report = ReadingReport()
     path = written(tmp_path / "a.xml", dump(page("A", "Caf\u00e9 \x07 open.")).replace("é".encode(), b"\xe9"))
     (article,) = read_articles(path, report=report)
-    assert said(article) == "@@START@@ Caf � � open . @@END@@"
+    assert joined(article) == "@@START@@ Caf � � open . @@END@@"
     assert report.problems == [f"{path}, page 'A': bytes that are not UTF-8; they are replaced"]
 
 
-def test_tags_of_pages_that_do_not_match(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unmatched_page_tags_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     report = ReadingReport()
     unclosed = page("A", "One.").replace("</page>", "")
     path = written(tmp_path / "a.xml", dump(unclosed, page("B", "Two."), "</page>", page("C", "Three.")))
@@ -157,7 +157,7 @@ def test_tags_of_pages_that_do_not_match(tmp_path: Path, monkeypatch: pytest.Mon
     assert report.skipped == {"page too long": 1}
 
 
-def test_pages_across_the_edges_of_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_across_chunks_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path / "a.xml", SMALL)
     expected = list(Dump(path, ReadingReport()).pages())
     for size in (1, 7, 64, 1000):
@@ -168,7 +168,7 @@ def test_pages_across_the_edges_of_chunks(tmp_path: Path, monkeypatch: pytest.Mo
 # --- JSON ----------------------------------------------------------------------------------------------
 
 
-def test_json_lines_of_every_form(tmp_path: Path) -> None:
+def test_json_lines_of_every_format(tmp_path: Path) -> None:
     annotation = {"source": "KG", "id": "Q1", "relation": ["@@NEW@@"], "parent_id": ["Q1"], "span": [1, 2]}
     records: list[dict[str, Any]] = [
         {"title": "One", "text": "Ann-based café.", "links": [{"start": 0, "end": 3, "target": ":ann#Life"}]},
@@ -188,7 +188,7 @@ def test_json_lines_of_every_form(tmp_path: Path) -> None:
     report = ReadingReport()
     articles = list(read_articles(written(tmp_path / "a.jsonl", records), report=report))
     assert [article.title for article in articles] == ["One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight"]
-    assert said(articles[0]) == "@@START@@ Ann -based café . @@END@@" and links(articles[0]) == [("Ann", "Ann")]
+    assert joined(articles[0]) == "@@START@@ Ann -based café . @@END@@" and links(articles[0]) == [("Ann", "Ann")]
     assert links(articles[1]) == [("Bo", "Bo_(man)")] and links(articles[2]) == [("Bo", "Bo")]
     assert links(articles[3]) == [("Bo", "Bo")]
     mention = Mention(1, 2, "Q1", "KG", ("@@NEW@@",), ("Q1",))
@@ -214,7 +214,7 @@ def test_json_lines_of_every_form(tmp_path: Path) -> None:
          '"parent_id": [], "span": [0, 1]}]}', "line 2, annotation 1: unknown source 'X'", "malformed record"),
     ],
 )  # fmt: skip
-def test_a_broken_line_costs_only_itself(tmp_path: Path, line: str, problem: str, reason: str) -> None:
+def test_malformed_line_is_skipped_and_reported(tmp_path: Path, line: str, problem: str, reason: str) -> None:
     good = '{"title": "Good", "text": "Text."}\n'
     report = ReadingReport()
     path = written(tmp_path / "a.jsonl", good + line + "\n" + good)
@@ -225,14 +225,14 @@ def test_a_broken_line_costs_only_itself(tmp_path: Path, line: str, problem: str
         list(read_articles(written(path, line)))
 
 
-def test_a_line_that_is_not_utf8(tmp_path: Path) -> None:
+def test_line_that_is_not_utf8_is_reported(tmp_path: Path) -> None:
     report = ReadingReport()
     path = written(tmp_path / "a.ndjson", b'{"title": "A", "text": "\xe9"}\n{"title": "B", "text": "b"}\n')
     assert [article.title for article in read_articles(path, report=report)] == ["B"]
     assert report.skipped == {"wrong encoding": 1} and "convert the file to UTF-8" in report.problems[0]
 
 
-def test_json_as_a_whole(tmp_path: Path) -> None:
+def test_json_file_with_an_array_or_one_object(tmp_path: Path) -> None:
     record = {"title": "A", "text": "Text."}
     for content in (json.dumps(record, indent=1), json.dumps([record], indent=1), json.dumps(record)):
         (article,) = read_articles(written(tmp_path / "a.json", content))
@@ -262,17 +262,17 @@ def test_json_as_a_whole(tmp_path: Path) -> None:
         ("[[No]] {{markup}} is <b>read</b>", "Some page", None),
     ],
 )
-def test_plain_text(tmp_path: Path, content: str, title: str, expected: str | None) -> None:
+def test_plain_text_files(tmp_path: Path, content: str, title: str, expected: str | None) -> None:
     (article,) = read_articles(written(tmp_path / "Some_page.txt", content))
     assert article.title == title
     if expected is not None:
-        assert said(article) == f"{START} {expected} {END}"
+        assert joined(article) == f"{START} {expected} {END}"
     assert not article.links
 
 
-def test_files_of_one_article(tmp_path: Path) -> None:
+def test_markdown_wikitext_and_html_files(tmp_path: Path) -> None:
     (markdown,) = read_articles(written(tmp_path / "a.md", "# Top\n\nText.\n\n## Part\n\nMore."))
-    assert (markdown.title, said(markdown)) == ("Top", "@@START@@ Text . @@END@@ More . @@END@@")
+    assert (markdown.title, joined(markdown)) == ("Top", "@@START@@ Text . @@END@@ More . @@END@@")
     (html,) = read_articles(written(tmp_path / "Bo.html", "<title>Bo (man) - Wikipedia</title><p><b>Bo</b> ran.</p>"))
     assert html.title == "Bo (man)" and links(html) == [("Bo", "Bo_(man)")]
     (untitled,) = read_articles(written(tmp_path / "Bo_Li.htm.gz", gzip.compress(b"<p><b>Bo</b> ran.</p>")))
@@ -281,13 +281,13 @@ def test_files_of_one_article(tmp_path: Path) -> None:
     assert links(wiki) == [("Bo", "Bo")]
     for encoding in ("utf-16", "utf-8-sig"):
         (text,) = read_articles(written(tmp_path / "a.txt", "Café.".encode(encoding)))
-        assert said(text) == "@@START@@ Café . @@END@@"
+        assert joined(text) == "@@START@@ Café . @@END@@"
     latin = "<meta charset='iso-8859-1'><p>Café.</p>".encode("latin-1")
     (declared,) = read_articles(written(tmp_path / "a.html", latin))
-    assert said(declared) == "@@START@@ Café . @@END@@"
+    assert joined(declared) == "@@START@@ Café . @@END@@"
 
 
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+def test_unreadable_files_are_an_error(tmp_path: Path) -> None:
     for name, content, what in (
         ("a.txt", b"Caf\xe9", "invalid UTF-8 at byte 3; convert the file to UTF-8"),
         ("a.html", b"<meta charset=klingon><p>a", "unknown encoding 'klingon'"),
@@ -303,7 +303,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         list(read_articles(tmp_path / "nowhere.txt"))
 
 
-def test_a_folder_is_read_in_order(tmp_path: Path) -> None:
+def test_folder_is_read_in_order_of_file_names(tmp_path: Path) -> None:
     for name in ("b.txt", "a.txt", "sub/c.md", "sub/.hidden.txt", "z.png", ".git/x.txt"):
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
@@ -321,7 +321,7 @@ def test_a_folder_is_read_in_order(tmp_path: Path) -> None:
 # --- titles and redirects --------------------------------------------------------------------------------
 
 
-def test_redirects(tmp_path: Path) -> None:
+def test_redirects_of_dumps_and_json(tmp_path: Path) -> None:
     pages = [
         page("A b", "#redirect: [[c]] {{R}}"), page("C", None, redirect="D#Part"), page("D", "Text."),
         page("E", "#REDIRECT [[Unser Wiki:X]]"), page("Unser Wiki:Y", "#REDIRECT [[D]]", 4),
@@ -336,7 +336,7 @@ def test_redirects(tmp_path: Path) -> None:
     assert list(read_redirects(written(tmp_path / "a.jsonl", [record, {"name": "X"}]))) == [("Old_d", "D")]
 
 
-def test_a_long_way_of_redirects_has_an_end() -> None:
+def test_redirect_cycles_end() -> None:
     way = {str(k): str(k + 1) for k in range(100_000)}
     assert [*follow_redirects("0", way)][-1] == "100000"
     assert len([*follow_redirects("0", way | {"100000": "50000"})]) == 100_001
@@ -351,17 +351,17 @@ def test_a_long_way_of_redirects_has_an_end() -> None:
         ('A "b" \'c\'', "A_\"b\"_'c'"), ("x" * 300, None), ("ßa", "ßa"), ("a__b", "A_b"),
     ],
 )  # fmt: skip
-def test_targets(address: str, target: str | None) -> None:
+def test_targets_of_links(address: str, target: str | None) -> None:
     assert ENGLISH.target(address) == target
 
 
-def test_a_wiki_names_its_own_namespaces() -> None:
+def test_namespaces_of_another_wiki() -> None:
     own = Namespaces.named([(0, ""), (6, "Datei"), (4, "Unser Wiki")])
     assert own.target("Datei:A") is None and own.target("unser_wiki:A") is None and own.target("A:B") == "A:B"
     assert own.is_unseen("Datei:A") and not own.is_unseen(":Datei:A") and not own.is_unseen("Unser Wiki:A")
 
 
-def test_a_link_over_the_end_of_a_sentence_is_left_out(tmp_path: Path) -> None:
+def test_link_across_sentences_is_dropped(tmp_path: Path) -> None:
     links = [{"start": 1, "end": 4, "target": "X"}, {"start": 4, "end": 5, "target": "Y"}]
     record = {"title": "T", "tokens": ["@@START@@", "a", "b", "@@END@@", "c", "@@END@@"], "links": links}
     (tmp_path / "a.jsonl").write_text(json.dumps(record))

@@ -1,3 +1,5 @@
+"""Linked documents: parsing, writing, errors."""
+
 from __future__ import annotations
 
 import gzip
@@ -33,7 +35,7 @@ def parse(value: Any) -> Document:
     return parse_document(json.dumps(value).encode(), "f.jsonl, line 3")
 
 
-def test_a_record_becomes_mentions_with_their_facts() -> None:
+def test_record_is_parsed_with_its_mentions() -> None:
     first, second = parse(record()).mentions
     assert first.is_new and first.explanations == ()
     assert not second.is_new and second.explanations == (("Q1", "P3"),)
@@ -45,11 +47,11 @@ def test_explanations_are_distinct_pairs_in_order() -> None:
 
 
 @given(documents())
-def test_what_is_written_is_read_back(document: Document) -> None:
+def test_written_document_is_read_back(document: Document) -> None:
     assert parse_document(to_line(document), "here") == document
 
 
-def test_files_plain_and_compressed(tmp_path: Path) -> None:
+def test_plain_and_compressed_files(tmp_path: Path) -> None:
     originals = [parse(record(title=str(n))) for n in range(3)]
     for name in ("a.jsonl", "a.jsonl.gz"):
         assert write_documents(tmp_path / name, originals) == 3
@@ -58,19 +60,19 @@ def test_files_plain_and_compressed(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"a.jsonl", "a.jsonl.gz"}
 
 
-def test_the_real_corpus_is_written_byte_for_byte(shared_data: Path, tmp_path: Path) -> None:
+def test_real_corpus_is_written_byte_for_byte(shared_data: Path, tmp_path: Path) -> None:
     source = shared_data / "lw2" / "valid.jsonl.gz"
     write_documents(tmp_path / "copy.jsonl", read_documents(source))
     assert (tmp_path / "copy.jsonl").read_bytes() == gzip.decompress(source.read_bytes())
 
 
-def test_further_keys_are_kept() -> None:
+def test_additional_keys_are_kept() -> None:
     document = parse(record(url="https://example.org", revision=7))
     assert document.extra == {"url": "https://example.org", "revision": 7}
     assert json.loads(to_line(document)) == record(url="https://example.org", revision=7)
 
 
-def test_plain_text_stays_plain() -> None:
+def test_plain_text_stays_without_annotations() -> None:
     plain = {"title": "t", "tokens": [START, "a", END]}
     assert not parse(plain).annotated and json.loads(to_line(parse(plain))) == plain
     empty = plain | {"annotations": []}
@@ -104,23 +106,23 @@ class TestNestedForm:
         document = self.load(old)
         assert document.text(document.mentions[0]) == words
 
-    def test_a_span_that_covers_the_last_marker_ends_before_it(self) -> None:
+    def test_span_over_the_last_marker_ends_before_it(self) -> None:
         document = self.load((6, 9))
         assert document.text(document.mentions[0]) == "e ."
 
-    def test_flat_and_nested_are_the_same_document(self) -> None:
+    def test_flat_and_nested_records_give_the_same_document(self) -> None:
         flat = record(
             tokens=[START, "A", "b", ".", END, "C", "d", "e", ".", END],
             annotations=[NEW | {"span": [2, 4]}, NEW | {"span": [6, 8]}],
         )
         assert self.load((2, 4), (5, 7)) == parse(flat)
 
-    def test_without_markers(self) -> None:
+    def test_nested_record_without_markers(self) -> None:
         document = parse(record(tokens=[["A", "b"], ["C"]], annotations=[NEW | {"span": [2, 3]}]))
         assert document.tokens == [START, "A", "b", END, "C", END]
         assert document.text(document.mentions[0]) == "C"
 
-    def test_words_and_sentences_mixed(self) -> None:
+    def test_mix_of_words_and_sentences_is_an_error(self) -> None:
         with pytest.raises(DataError, match="mix words and sentences"):
             parse(record(tokens=[START, ["A"]], annotations=[]))
 
@@ -145,7 +147,7 @@ class TestNestedForm:
         ({"annotations": [{"id": "Q1"}]}, "missing required field"),
     ],
 )
-def test_a_bad_record_is_refused_with_its_place(changes: dict[str, Any], message: str) -> None:
+def test_invalid_record_is_an_error_with_its_place(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(DataError, match=message) as caught:
         parse(record(**changes))
     assert str(caught.value).startswith("f.jsonl, line 3")
@@ -162,12 +164,12 @@ def test_a_bad_record_is_refused_with_its_place(changes: dict[str, Any], message
         (b'{"title": "\\ud800", "tokens": []}', "lone surrogate"),
     ],
 )
-def test_a_bad_line_is_refused(line: bytes, message: str) -> None:
+def test_invalid_line_is_an_error(line: bytes, message: str) -> None:
     with pytest.raises(DataError, match=message):
         parse_document(line, "x")
 
 
-def test_a_line_of_ten_megabytes(tmp_path: Path) -> None:
+def test_line_of_ten_megabytes(tmp_path: Path) -> None:
     tokens = [START, *["wörd"] * 1_200_000, END]
     path = tmp_path / "long.jsonl"
     path.write_bytes(json.dumps({"title": "long", "tokens": tokens}).encode())
@@ -176,7 +178,7 @@ def test_a_line_of_ten_megabytes(tmp_path: Path) -> None:
     assert document.tokens == tokens
 
 
-def test_sentences() -> None:
+def test_sentences_of_a_document() -> None:
     assert list(parse(record(tokens=[START, "a", "b", END, "c", END], annotations=[])).sentences()) == [
         ["a", "b"],
         ["c"],

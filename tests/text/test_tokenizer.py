@@ -1,4 +1,4 @@
-"""Words and sentences: each rule by hand, invariants over arbitrary text, agreement with the corpus."""
+"""Words and sentences: examples of each rule, invariants over arbitrary text, agreement with the corpus."""
 
 from __future__ import annotations
 
@@ -86,13 +86,13 @@ def test_white_space_and_zero_width_characters_separate(space: str) -> None:
     assert tokenizer().words(f"{space}one{space}{space}two{space}") == ["one", "two"]
 
 
-def test_invisible_characters_alone_are_no_word() -> None:
+def test_invisible_characters_alone_are_not_a_word() -> None:
     assert tokenizer().words("a \u200d \u00ad \ufe0f b") == ["a", "b"]
     assert tokenizer().words("co\u00adoperate می\u200cخواهم") == ["co\u00adoperate", "می\u200cخواهم"]
     assert tokenizer().words("I ❤️ it") == ["I", "❤", "it"]
 
 
-def test_nothing_gives_nothing() -> None:
+def test_empty_text_has_no_words() -> None:
     for text in ("", " \n\t"):
         assert not tokenizer().words(text) and not tokenizer().tokens(text) and not tokenizer().sentences(text)
 
@@ -107,7 +107,7 @@ def test_offsets_point_into_the_text() -> None:
     assert all(text[t.start : t.end] == t.text for t in found)
 
 
-def test_a_link_edge_cuts_as_a_blank_would() -> None:
+def test_link_edge_separates_words_like_a_blank() -> None:
     text = "the Denver-based firm's boss"
     cut = [t.text for t in tokenizer().tokens(text, [4, 10])]
     assert cut == ["the", "Denver", "-based", "firm", "'s", "boss"]
@@ -116,7 +116,7 @@ def test_a_link_edge_cuts_as_a_blank_would() -> None:
 
 
 @pytest.mark.parametrize("boundary", [-1, 5])
-def test_a_boundary_outside_the_text_is_an_error(boundary: int) -> None:
+def test_boundary_outside_the_text_is_an_error(boundary: int) -> None:
     with pytest.raises(DataError, match=f"boundary {boundary} lies outside the text of 4"):
         tokenizer().tokens("abcd", [2, boundary])
 
@@ -148,7 +148,7 @@ def test_invariants_over_arbitrary_text(text: str, data: st.DataObject) -> None:
 
 
 @given(st.lists(st.text(max_size=8).filter(lambda word: word not in (START, END))))
-def test_any_words_can_be_put_together(some: list[str]) -> None:
+def test_any_words_can_be_detokenized(some: list[str]) -> None:
     assert "".join(detokenize(some).split()) == "".join("".join(some).split())
 
 
@@ -171,17 +171,17 @@ def test_any_words_can_be_put_together(some: list[str]) -> None:
     ],
     ids=lambda text: ascii(text[:6]),
 )
-def test_hostile_text_is_cut_in_linear_time(text: str) -> None:
+def test_long_hostile_text_is_tokenized(text: str) -> None:
     found = tokenizer().tokens(text, range(0, len(text), 15_000))
     assert all(text[t.start : t.end] == t.text for t in found)
     assert sum(map(len, tokenizer().sentences(text))) == len(tokenizer().words(text))
 
 
-def test_a_word_longer_than_any_word_stays_whole() -> None:
+def test_very_long_word_is_one_token() -> None:
     assert tokenizer().words("x" * 5000 + ", y") == ["x" * 5000, ",", "y"]
 
 
-def test_the_memo_is_bounded_and_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memo_is_bounded_and_does_not_change_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "one two-three isn't four, five. " * 2
     expected = tokenizer().words(text)
     monkeypatch.setattr(module, "_MEMO_LIMIT", 3)
@@ -190,7 +190,7 @@ def test_the_memo_is_bounded_and_changes_nothing(monkeypatch: pytest.MonkeyPatch
     assert len(small._memo) <= 3
 
 
-def test_the_default_tokenizer_is_shared() -> None:
+def test_default_tokenizer_is_shared() -> None:
     assert tokenizer() is tokenizer()
 
 
@@ -234,12 +234,12 @@ def test_importing_the_module_does_not_import_spacy() -> None:
     ],
     ids=lambda expected: expected[0],
 )
-def test_sentences(expected: list[str]) -> None:
+def test_sentence_boundaries(expected: list[str]) -> None:
     assert sentences(" ".join(expected)) == expected
     assert sentences("\n".join(expected)) == expected
 
 
-def test_a_blank_line_ends_a_sentence_and_a_newline_does_not() -> None:
+def test_blank_line_ends_a_sentence_but_a_newline_does_not() -> None:
     assert sentences("A heading\n\nA line\nand more\r\n \r\nthe end. \n\n\n x") == [
         "A heading",
         "A line\nand more",
@@ -258,7 +258,7 @@ def test_sentences_keep_boundaries() -> None:
     ]
 
 
-# --- back to text ---------------------------------------------------------------------------------
+# --- detokenization -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -284,7 +284,7 @@ def test_detokenize(tokens: str, expected: str) -> None:
     assert detokenize(tokens.split()) == expected
 
 
-def test_a_quotation_mark_that_is_never_closed_does_not_turn_all_others_round() -> None:
+def test_unclosed_quotation_mark_does_not_flip_later_ones() -> None:
     text = detokenize(['"', *["so"] * 200, "the", '"', "word", '"'])
     assert text.endswith('the "word"')
     assert detokenize([]) == detokenize([START, END]) == ""
@@ -321,7 +321,7 @@ def _spans(some: Sequence[str]) -> set[object]:
     return set(zip([0, *ends], ends, strict=False))
 
 
-def test_words_of_the_corpus_stay_as_they_are(corpus: list[list[list[str]]]) -> None:
+def test_words_of_the_corpus_are_unchanged(corpus: list[list[list[str]]]) -> None:
     """Measured on valid: 99.24 % of sentences."""
     some = [s for document in corpus for s in document]
     same = sum(tokenizer().words(" ".join(s)) == s for s in some)
@@ -329,7 +329,7 @@ def test_words_of_the_corpus_stay_as_they_are(corpus: list[list[list[str]]]) -> 
     assert same / len(some) > 0.99
 
 
-def test_detokenised_text_gives_the_words_back(corpus: list[list[list[str]]]) -> None:
+def test_detokenized_text_is_tokenized_as_before(corpus: list[list[list[str]]]) -> None:
     """Measured on valid: F1 0.9991 of word spans."""
     flat = [[word for s in document for word in s] for document in corpus]
     f1 = _f1((_spans(tokenizer().words(detokenize(some))), _spans(some)) for some in flat)
@@ -337,8 +337,8 @@ def test_detokenised_text_gives_the_words_back(corpus: list[list[list[str]]]) ->
     assert f1 > 0.998
 
 
-def test_sentences_of_detokenised_text(corpus: list[list[list[str]]]) -> None:
-    """Measured on valid: F1 0.966; most of the rest are the corpus's own mistakes."""
+def test_sentences_of_detokenized_text(corpus: list[list[list[str]]]) -> None:
+    """Measured on valid: F1 0.966; most of the rest are mistakes of the corpus."""
     pairs = []
     for document in corpus:
         found = tokenizer().sentences(detokenize([word for s in document for word in s]))

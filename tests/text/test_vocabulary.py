@@ -1,3 +1,5 @@
+"""Vocabularies: counting, indices, files."""
+
 from __future__ import annotations
 
 import json
@@ -29,7 +31,7 @@ def test_frequent_words_in_order_of_count_then_spelling() -> None:
     assert vocabulary.unknown_types == 1
 
 
-def test_everything_rare_is_counted_in_u() -> None:
+def test_rare_words_are_counted_in_u() -> None:
     vocabulary = Vocabulary.count(DOCUMENTS, min_count=100)
     assert vocabulary.words == (PADDING, UNKNOWN, START, END) and vocabulary.unknown_types == 5
 
@@ -64,13 +66,13 @@ def test_save_and_load(tmp_path: Path) -> None:
         (json.dumps({"format": 1, "words": [PADDING, UNKNOWN, "a", "a"]}), DataError, "'a' twice"),
     ],
 )
-def test_bad_files(tmp_path: Path, content: str, error: type[Exception], message: str) -> None:
+def test_invalid_file_is_an_error(tmp_path: Path, content: str, error: type[Exception], message: str) -> None:
     (tmp_path / "v.json").write_text(content)
     with pytest.raises(error, match=message):
         Vocabulary.load(tmp_path / "v.json")
 
 
-def test_the_authors_directory(tmp_path: Path) -> None:
+def test_directory_of_the_authors(tmp_path: Path) -> None:
     for name, lines in {
         "tokens": [UNKNOWN, "the", ","],
         "tokens_unk": ["Tuckahoe", "zymurgy"],

@@ -1,4 +1,4 @@
-"""Worlds to write about, and who writes."""
+"""Graphs to write about, wordings and writers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.worlds import make_store
 
 
 def _bundled_store(home: Path) -> Path:
-    """The world that comes with the package."""
+    """The bundled graph, imported into `home`."""
     import_graph(
         [bundled.FACTS], home / "world.kg", entities=[bundled.ENTITIES], relations=[bundled.RELATIONS], workers=1
     )

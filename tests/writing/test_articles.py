@@ -1,4 +1,4 @@
-"""Articles about a graph: true, varied, annotated as the pipeline annotates them."""
+"""Generated articles: true, varied, grammatical, and annotated as the pipeline annotates them."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from support.famous import FACTS, NAMES
 
 @pytest.fixture(scope="module")
 def documents(writer: Writer, nodes: list[int]) -> list[Document]:
-    return list(writer.texts(nodes, each=2))
+    return list(writer.texts(nodes, per_entity=2))
 
 
 def test_the_same_seed_gives_the_same_texts(writer: Writer, nodes: list[int], documents: list[Document]) -> None:
-    assert list(Writer(writer.graph, writer.wordings, seed=0).texts(nodes[:10], each=2)) == documents[:20]
-    others = list(Writer(writer.graph, writer.wordings, seed=1).texts(nodes[:10], each=2))
+    assert list(Writer(writer.graph, writer.wordings, seed=0).texts(nodes[:10], per_entity=2)) == documents[:20]
+    others = list(Writer(writer.graph, writer.wordings, seed=1).texts(nodes[:10], per_entity=2))
     assert [each.tokens for each in others] != [each.tokens for each in documents[:20]]
     assert len({" ".join(document.tokens) for document in documents}) > 0.9 * len(documents)
 
 
-def test_every_mention_is_what_the_graph_says(graph: KnowledgeGraph, documents: list[Document]) -> None:
+def test_every_mention_agrees_with_the_graph(graph: KnowledgeGraph, documents: list[Document]) -> None:
     for document in documents:
         seen: set[str] = set()
         for mention in document.mentions:
@@ -51,7 +51,7 @@ def test_every_mention_is_what_the_graph_says(graph: KnowledgeGraph, documents: 
             seen.add(mention.id)
 
 
-def test_mentions_say_names_literals_pronouns_and_kinds(graph: KnowledgeGraph, documents: list[Document]) -> None:
+def test_mentions_are_names_literals_pronouns_or_kinds(graph: KnowledgeGraph, documents: list[Document]) -> None:
     for document in documents:
         for mention in document.mentions:
             text, node = document.text(mention), graph.number(mention.id)
@@ -74,13 +74,13 @@ def test_an_article_begins_with_its_subject(writer: Writer, documents: list[Docu
         assert writer.graph.store.by_title(document.title) in (writer.graph.id(node), None)
 
 
-def test_what_is_said_is_a_fact(graph: KnowledgeGraph, writer: Writer, nodes: list[int]) -> None:
+def test_every_statement_is_a_fact(graph: KnowledgeGraph, writer: Writer, nodes: list[int]) -> None:
     same = writer.wordings.same
     for node in nodes:
         for head, relation, tail in writer._draft(node, 0, "train").stated:
-            ways = [forward(head, each, tail) for each in (relation, *same.get(relation, ()))]
-            ways += [forward(tail, each, head) for each in same.get(f"{REVERSE}{relation}", ())]
-            assert any(_is_fact(graph, *way) for way in ways)
+            equivalent = [forward(head, each, tail) for each in (relation, *same.get(relation, ()))]
+            equivalent += [forward(tail, each, head) for each in same.get(f"{REVERSE}{relation}", ())]
+            assert any(_is_fact(graph, *fact) for fact in equivalent)
 
 
 def _is_fact(graph: KnowledgeGraph, head: int, relation: str, tail: int) -> bool:
@@ -88,7 +88,7 @@ def _is_fact(graph: KnowledgeGraph, head: int, relation: str, tail: int) -> bool
     return index is not None and tail in graph.tails(head, index)
 
 
-def test_records_link_what_documents_link(writer: Writer, nodes: list[int], documents: list[Document]) -> None:
+def test_records_and_documents_have_the_same_links(writer: Writer, nodes: list[int], documents: list[Document]) -> None:
     for node, document in zip(nodes, documents[::2], strict=True):
         record = writer.record(node)
         article = article_from_json(json.dumps(record).encode(), "here", ReadingReport())
@@ -99,26 +99,28 @@ def test_records_link_what_documents_link(writer: Writer, nodes: list[int], docu
         assert all(mention.source == "WIKI" for mention in first.values())
 
 
-def test_the_pipeline_finds_most_of_it(
+def test_pipeline_recovers_most_annotations(
     graph: KnowledgeGraph, writer: Writer, nodes: list[int], documents: list[Document], tmp_path: Path
 ) -> None:
     records = tmp_path / "records.jsonl"
     records.write_text("".join(json.dumps(writer.record(node)) + "\n" for node in nodes))
     annotate([records], tmp_path / "found.jsonl", Recipe(str(graph.store.path), AnnotateConfig()))
-    found, wanted, told, alike = 0, 0, 0, 0
-    for mine, theirs in zip(documents[::2], read_documents(tmp_path / "found.jsonl"), strict=True):
-        by_span = {(mention.start, mention.end, mention.id): mention for mention in theirs.mentions}
-        both = [(mention, by_span.get((mention.start, mention.end, mention.id))) for mention in mine.mentions]
-        wanted, told = wanted + len(both), told + len(theirs.mentions)
-        found += sum(other is not None for _, other in both)
-        alike += sum(other is not None and set(other.explanations) == set(each.explanations) for each, other in both)
-    print(f"recall {found / wanted:.3f}, precision {found / told:.3f}, same explanations {alike / found:.3f}")
-    assert found / wanted > 0.93
-    assert found / told > 0.9
-    assert alike / found > 0.93
+    correct, true, predicted, explained = 0, 0, 0, 0
+    for truth, found in zip(documents[::2], read_documents(tmp_path / "found.jsonl"), strict=True):
+        by_span = {(mention.start, mention.end, mention.id): mention for mention in found.mentions}
+        pairs = [(mention, by_span.get((mention.start, mention.end, mention.id))) for mention in truth.mentions]
+        true, predicted = true + len(pairs), predicted + len(found.mentions)
+        correct += sum(other is not None for _, other in pairs)
+        explained += sum(
+            other is not None and set(other.explanations) == set(each.explanations) for each, other in pairs
+        )
+    print(f"recall {correct / true:.3f}, precision {correct / predicted:.3f}, explanations {explained / correct:.3f}")
+    assert correct / true > 0.93
+    assert correct / predicted > 0.9
+    assert explained / correct > 0.93
 
 
-def test_one_fact_is_said_in_many_ways(toy: KnowledgeGraph, wordings: Wordings) -> None:
+def test_one_fact_has_many_wordings(toy: KnowledgeGraph, wordings: Wordings) -> None:
     writer = Writer(toy, wordings)
     shapes = set()
     for number in range(80):
@@ -127,13 +129,13 @@ def test_one_fact_is_said_in_many_ways(toy: KnowledgeGraph, wordings: Wordings) 
     assert len(shapes) >= 25
 
 
-def test_what_is_left_out_is_not_said(toy: KnowledgeGraph, wordings: Wordings) -> None:
-    without = [("Q142", "P36", "Q90"), ("Q76", "P569", "T::11::+1961-08-04T00:00:00Z")]
-    writer = Writer(toy, wordings, without=without)
+def test_excluded_facts_are_not_stated(toy: KnowledgeGraph, wordings: Wordings) -> None:
+    excluded = [("Q142", "P36", "Q90"), ("Q76", "P569", "T::11::+1961-08-04T00:00:00Z")]
+    writer = Writer(toy, wordings, excluded=excluded)
     for number in range(15):
         for id in ("Q142", "Q90", "Q76", "Q13133"):
             draft = writer._draft(toy.number(id), number, "all")
-            for head, _, tail in without:
+            for head, _, tail in excluded:
                 assert not any({toy.number(head), toy.number(tail)} == {one, other} for one, _, other in draft.stated)
             assert "1961" not in draft.text
 
@@ -141,7 +143,7 @@ def test_what_is_left_out_is_not_said(toy: KnowledgeGraph, wordings: Wordings) -
 # Grammar
 
 
-def test_small_words() -> None:
+def test_articles_possessives_lists_and_verbs() -> None:
     assert [indefinite(noun) for noun in ("author", "university", "hour", "MP", "one-act play", "European")] == [
         "an", "a", "an", "an", "a", "a",
     ]  # fmt: skip
@@ -149,8 +151,8 @@ def test_small_words() -> None:
     assert separators(1) == [""] and separators(3) == ["", ", ", " and "]
     forms = [("is", True, False), ("is", True, True), ("shares", True, False), ("carries", True, False)]
     forms += [("belongs", False, True)]
-    said = [verb(word, plural=plural, past=past) for word, plural, past in forms]
-    assert said == ["are", "were", "share", "carry", "belonged"]
+    verbs = [verb(word, plural=plural, past=past) for word, plural, past in forms]
+    assert verbs == ["are", "were", "share", "carry", "belonged"]
 
 
 def test_sentences_are_english(toy: KnowledgeGraph, wordings: Wordings) -> None:
@@ -168,7 +170,7 @@ def test_sentences_are_english(toy: KnowledgeGraph, wordings: Wordings) -> None:
     assert " She " in together and "He " in together and "the game" in together
 
 
-def test_asides_are_about_the_noun_before_them(graph: KnowledgeGraph, wordings: Wordings, nodes: list[int]) -> None:
+def test_asides_refer_to_the_noun_before_them(graph: KnowledgeGraph, wordings: Wordings, nodes: list[int]) -> None:
     """Not "a city in the United States, with a population of 328,239,523"."""
     writer = Writer(graph, wordings, config=WritingConfig(aside=1.0))
     composer, asides = writer._composer, 0
@@ -180,7 +182,7 @@ def test_asides_are_about_the_noun_before_them(graph: KnowledgeGraph, wordings: 
     assert asides > 20
 
 
-def test_nobody_is_said_twice_in_a_sentence(toy: KnowledgeGraph, wordings: Wordings) -> None:
+def test_no_object_occurs_twice_in_a_sentence(toy: KnowledgeGraph, wordings: Wordings) -> None:
     writer = Writer(toy, wordings)
     texts = [writer.record(toy.number("Q647249"), number)["text"] for number in range(60)]
     lines = [line for text in texts for line in re.split(r"(?<=\.) |\n\n", text)]
@@ -193,10 +195,10 @@ def test_nobody_is_said_twice_in_a_sentence(toy: KnowledgeGraph, wordings: Wordi
 
 def test_prompts_end_right_before_the_object(toy: KnowledgeGraph, wordings: Wordings) -> None:
     writer = Writer(toy, wordings)
-    rows = writer.prompts(FACTS, each=3)
-    assert {row["relation_id"] for row in writer.prompts(FACTS, alone=True)} >= {"P36", "P569", "P19"}
+    rows = writer.prompts(FACTS, per_fact=3)
+    assert {row["relation_id"] for row in writer.prompts(FACTS, single_answer=True)} >= {"P36", "P569", "P19"}
     assert not any(
-        row["relation_id"] == "P106" and row["entity_id"] == "Q76" for row in writer.prompts(FACTS, alone=True)
+        row["relation_id"] == "P106" and row["entity_id"] == "Q76" for row in writer.prompts(FACTS, single_answer=True)
     )
     texts = {" ".join(row["prefix"]): row for row in rows}
     assert texts["The capital of France is"]["expected_tail"] == "Paris"

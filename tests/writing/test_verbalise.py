@@ -1,4 +1,4 @@
-"""Facts in words: English by the shape of a relation's name, annotated by construction."""
+"""Verbalised facts: English sentences from the names of relations, annotated by construction."""
 
 from __future__ import annotations
 
@@ -77,15 +77,15 @@ def documents(graph: KnowledgeGraph) -> list[Document]:
         ("P31", None),
     ],
 )
-def test_shapes(name: str, shape: str | None) -> None:
+def test_shape_of_relation_names(name: str, shape: str | None) -> None:
     assert shape_of(name) == shape
 
 
-def test_no_plural_beside_its_singular() -> None:
+def test_plural_is_dropped_if_its_singular_is_there() -> None:
     assert phrases_of(["spouse", "spouses", "news", "spouse"]) == [Phrase("spouse", "noun"), Phrase("news", "noun")]
 
 
-def test_every_mention_is_what_the_graph_says(graph: KnowledgeGraph, documents: list[Document]) -> None:
+def test_every_mention_agrees_with_the_graph(graph: KnowledgeGraph, documents: list[Document]) -> None:
     for document in documents:
         assert document.tokens[0] == START and document.tokens[-1] == END
         seen: set[str] = set()
@@ -105,7 +105,7 @@ def test_every_mention_is_what_the_graph_says(graph: KnowledgeGraph, documents: 
             seen.add(mention.id)
 
 
-def test_texts_vary_and_are_the_same_for_a_seed(graph: KnowledgeGraph, documents: list[Document]) -> None:
+def test_texts_vary_and_are_reproducible_by_the_seed(graph: KnowledgeGraph, documents: list[Document]) -> None:
     texts = [" ".join(document.tokens) for document in documents]
     assert len(set(texts)) > 150
     assert texts == [" ".join(document.tokens) for document in verbalise(graph, 600)]
@@ -122,7 +122,7 @@ def test_texts_vary_and_are_the_same_for_a_seed(graph: KnowledgeGraph, documents
         "Barack Obama 's birth year is 1961",
     ):
         assert wording in together
-    assert "in the state of" not in together, "a country is no state"
+    assert "in the state of" not in together, "a country is not a state"
     assert "birth year is August" not in together
     assert "the human" not in together
 
@@ -137,7 +137,7 @@ def test_relations_and_frames_can_be_held_out(graph: KnowledgeGraph) -> None:
         assert "The capital of" not in " ".join(document.tokens)
 
 
-def test_a_question_ends_where_the_tail_is_due(graph: KnowledgeGraph) -> None:
+def test_question_ends_before_the_tail(graph: KnowledgeGraph) -> None:
     verbaliser, rng = Verbaliser(graph), random.Random(0)
     fact = (graph.number("Q76"), graph.find_relation("P569") or 0, graph.number("T::11::+1961-08-04T00:00:00Z"))
     questions = {question for _ in range(60) if (question := verbaliser.question(rng, fact)) is not None}
@@ -147,28 +147,28 @@ def test_a_question_ends_where_the_tail_is_due(graph: KnowledgeGraph) -> None:
         assert not {"August", "1961"} & set(question.words)
 
 
-def test_it_follows_edits(tmp_path: Path) -> None:
+def test_texts_follow_edits_of_the_graph(tmp_path: Path) -> None:
     path = make_store(tmp_path, FACTS, NAMES)
     with KnowledgeGraph.open(path, writable=True) as graph:
         graph.set("Q76", "P569", "2013-03-21")
         graph.edit([NewEntity("Q_me", ("Zoe Quill",)), FactEdit("add", "Q_me", "P26", "Q76")])
-        said = " ".join(" ".join(document.tokens) for document in verbalise(graph, 200))
-    assert "2013" in said and "1961" not in said and "Zoe Quill" in said
+        texts = " ".join(" ".join(document.tokens) for document in verbalise(graph, 200))
+    assert "2013" in texts and "1961" not in texts and "Zoe Quill" in texts
 
 
-def test_a_graph_whose_entities_have_no_names(tmp_path: Path) -> None:
+def test_graph_without_entity_names_is_an_error(tmp_path: Path) -> None:
     graph = KnowledgeGraph.open(make_store(tmp_path, (("Q1", "P1", "Q2"),), {"P1": ("friend",)}))
-    with pytest.raises(GraphError, match="none can be put into words"):
+    with pytest.raises(GraphError, match="has a fact that can be put into words"):
         list(verbalise(graph, 1))
 
 
-def test_a_graph_whose_relations_have_no_names(tmp_path: Path) -> None:
+def test_graph_without_relation_names_is_an_error(tmp_path: Path) -> None:
     graph = KnowledgeGraph.open(make_store(tmp_path, (("Q1", "P1", "Q2"),), {"Q1": ("A",), "Q2": ("B",)}))
     with pytest.raises(GraphError, match="no fact can be put into words"):
         list(verbalise(graph, 1))
 
 
-def test_a_text_may_begin_with_a_line_that_names_someone(graph: KnowledgeGraph) -> None:
+def test_text_may_begin_with_a_heading_that_names_an_entity(graph: KnowledgeGraph) -> None:
     def begins_with_name(document: Document) -> bool:
         first, end = document.mentions[0], document.tokens.index(END)
         line = document.tokens[1:end]
@@ -183,17 +183,17 @@ def test_a_text_may_begin_with_a_line_that_names_someone(graph: KnowledgeGraph) 
     assert {document.tokens[1] == "=" for document in always} == {True, False}
 
 
-def test_a_relation_to_leave_out_must_exist(graph: KnowledgeGraph, tmp_path: Path, command: Command) -> None:
+def test_excluded_relation_must_exist(graph: KnowledgeGraph, tmp_path: Path, command: Command) -> None:
     done = command("kg", "verbalise", str(graph.store.path), "--to", str(tmp_path / "x.jsonl"), "--without", "P99999")
     assert done.returncode == 2
     assert "--without P99999" in done.stderr
     assert not (tmp_path / "x.jsonl").exists()
 
 
-def test_what_several_relations_are_called_is_said_of_none(tmp_path: Path) -> None:
+def test_alias_of_several_relations_is_not_used(tmp_path: Path) -> None:
     names = NAMES | {"P36": ("capital", "seat"), "P131": ("is in the state of", "Seat")}
     graph = KnowledgeGraph.open(make_store(tmp_path, FACTS, names))
-    spoken = [Verbaliser(graph).phrases(graph.find_relation(id) or 0) for id in ("P36", "P131")]
-    assert [[phrase.text for phrase in phrases] for phrases in spoken] == [["capital"], ["is in the state of"]]
+    used = [Verbaliser(graph).phrases(graph.find_relation(id) or 0) for id in ("P36", "P131")]
+    assert [[phrase.text for phrase in phrases] for phrases in used] == [["capital"], ["is in the state of"]]
     again = KnowledgeGraph.open(make_store(tmp_path / "b", FACTS, names | {"P36": ("seat",)}))
     assert [phrase.text for phrase in Verbaliser(again).phrases(again.find_relation("P36") or 0)] == ["seat"]

@@ -1,4 +1,4 @@
-"""The file of wordings: what is held out is kept apart, and what is malformed is refused."""
+"""The file of wordings: held-out wordings never occur in training texts, and malformed files are refused."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from kglm.writing.wordings import Slot, Wording, Wordings, read_wordings
 
 
 def skeleton(wording: Wording, preposition: str = "on") -> str:
-    """A wording without what it is about, whichever end of whichever relation; dates come with "on" or "in"."""
-    bones = [piece if isinstance(piece, str) else _bone(piece, preposition) for piece in wording.pieces]
-    return "".join(bones).casefold()
+    """A wording with placeholders instead of entities and relations; dates come after `preposition`."""
+    parts = [piece if isinstance(piece, str) else _placeholder(piece, preposition) for piece in wording.pieces]
+    return "".join(parts).casefold()
 
 
-def _bone(slot: Slot, preposition: str) -> str:
+def _placeholder(slot: Slot, preposition: str) -> str:
     if slot.kind == "fact":
         return {"a": "a N", "on": f"{preposition} N"}.get(slot.form, "N")
     names = {"subject": "N", "object": "N", "possessive": "N's", "kind": "kind", "verb": slot.form, "who": "who"}
@@ -34,12 +34,12 @@ _OBJECT = rf"(?:an? [\w. -]+|(?:on |in )?(?:the )?{_NAME}(?:(?:, | and )(?:the )
 
 
 def as_pattern(wording: Wording) -> re.Pattern[str]:
-    """What a sentence of a wording looks like."""
-    parts = [re.escape(piece) if isinstance(piece, str) else _gap(piece) for piece in wording.pieces]
+    """Regular expression for the sentences of a wording."""
+    parts = [re.escape(piece) if isinstance(piece, str) else _slot_pattern(piece) for piece in wording.pieces]
     return re.compile("".join(parts))
 
 
-def _gap(slot: Slot) -> str:
+def _slot_pattern(slot: Slot) -> str:
     if slot.kind in ("number", "gender"):
         return f"(?:{'|'.join(map(re.escape, slot.options))})"
     if slot.kind == "verb":
@@ -58,14 +58,14 @@ def test_a_fifth_of_the_wordings_is_held_out(wordings: Wordings) -> None:
     assert 0.15 < sum(wording.held for wording in every) / len(every) < 0.3
     frequent = "P36 P30 P17 P131 P37 P38 P47 P571 P1082 P569 P570 P19 P20 P26 P27 P106 P69 P166 P50 P577 P57 P161"
     for relation in frequent.split():
-        spoken = wordings.sentences[relation]
-        assert sum(wording.held for wording in spoken) >= 2
-        assert sum(not wording.held for wording in spoken) >= 9
-        assert any(wording.held and wording.ends_in_object for wording in spoken)
+        group = wordings.sentences[relation]
+        assert sum(wording.held for wording in group) >= 2
+        assert sum(not wording.held for wording in group) >= 9
+        assert any(wording.held and wording.ends_in_object for wording in group)
     assert len(wordings.fillers) >= 60
 
 
-def test_nothing_held_out_stands_inside_a_wording_to_train_on(wordings: Wordings) -> None:
+def test_no_held_out_wording_is_part_of_a_training_wording(wordings: Wordings) -> None:
     train = "\n".join(skeleton(w, with_) for w in wordings.all() if not w.held for with_ in ("on", "in"))
     held = [wording for wording in wordings.all() if wording.held and wording.role == "sentence"]
     assert [wording.text for wording in held if skeleton(wording) in train] == []
@@ -76,18 +76,18 @@ def test_nothing_held_out_stands_inside_a_wording_to_train_on(wordings: Wordings
 _TENSE = re.compile(r"\b(?:was|are|were)\b")
 
 
-def test_nothing_held_out_is_said_of_another_subject(wordings: Wordings) -> None:
-    """ "Who was born on", too, says "was born on": whoever it is said of, and in whatever tense."""
+def test_no_training_wording_has_a_held_out_predicate(wordings: Wordings) -> None:
+    """ "Who was born on" contains "was born on": subject and tense do not matter."""
     train = [
         ", " * (wording.role == "aside") + _TENSE.sub("is", skeleton(wording, preposition))
         for wording in (*wordings.all(), *wordings.fillers)
         for preposition in ("on", "in")
         if not wording.held
     ]
-    said = [wording for wording in wordings.all() if wording.held and wording.role == "sentence"]
+    held = [wording for wording in wordings.all() if wording.held and wording.role == "sentence"]
     leading = {"subject": "n", "possessive": "n's"}
     found = []
-    for wording in said:
+    for wording in held:
         first = wording.pieces[0]
         if isinstance(first, Slot) and first.kind in leading:
             for preposition in ("on", "in"):
@@ -99,14 +99,14 @@ def test_nothing_held_out_is_said_of_another_subject(wordings: Wordings) -> None
     assert [w.text for w in asides if any(_TENSE.sub("is", f", {skeleton(w)}") in each for each in train)] == []
 
 
-def test_words_of_what_is_held_out_are_mostly_known(wordings: Wordings) -> None:
-    """Who has read only texts to train on knows the words of a question, if not the question."""
-    known = {word for w in (*wordings.all(), *wordings.fillers) if not w.held for word in _words(w)}
+def test_most_words_of_held_out_wordings_occur_in_training_wordings(wordings: Wordings) -> None:
+    """A model that has read only training texts has seen the words of a question, if not the question."""
+    seen = {word for w in (*wordings.all(), *wordings.fillers) if not w.held for word in _words(w)}
     held = [wording for wording in wordings.all() if wording.held]
-    assert sum(not _words(wording) <= known for wording in held) < len(held) / 10
+    assert sum(not _words(wording) <= seen for wording in held) < len(held) / 10
     for relation in ("P36", "P19", "P569", "P26", "P131", "P50"):
         for wording in wordings.sentences[relation]:
-            assert _words(wording) <= known, wording.text
+            assert _words(wording) <= seen, wording.text
 
 
 def _words(wording: Wording) -> set[str]:
@@ -119,13 +119,12 @@ def test_spouses_are_never_joined(wordings: Wordings) -> None:
     assert together == asides == []
 
 
-def test_held_wordings_are_never_in_texts_to_train_on(writer: Writer, nodes: list[int]) -> None:
+def test_held_wordings_are_never_in_training_texts(writer: Writer, nodes: list[int]) -> None:
     held = [as_pattern(wording) for wording in writer.wordings.all() if wording.held and wording.role == "sentence"]
-    said = sentences(writer, nodes, "train")
-    for line in said:
+    for line in sentences(writer, nodes, "train"):
         assert not any(pattern.fullmatch(line.rstrip(".")) for pattern in held), line
-    kept = sentences(writer, nodes, "held")
-    assert sum(any(pattern.fullmatch(line.rstrip(".")) for pattern in held) for line in kept) > len(kept) / 5
+    lines = sentences(writer, nodes, "held")
+    assert sum(any(pattern.fullmatch(line.rstrip(".")) for pattern in held) for line in lines) > len(lines) / 5
 
 
 GOOD = """
@@ -143,22 +142,22 @@ say = ["{X's} capital is {Y}"]
     [
         (GOOD + 'held = ["The capital of {X} is {Z}"]', r"relation\.P36 1, held 1: unknown slot \{Z\}; use"),
         (GOOD + 'held = ["The capital of {X} is {Y"]', "a brace without its partner"),
-        (GOOD + 'held = ["The capital of {X}"]', "says no fact"),
-        (GOOD + 'held = ["The capital is {Y}"]', "does not say who it is about"),
-        (GOOD + 'held = ["{X\'s} capital is {Y}"]', "held out and used as well"),
+        (GOOD + 'held = ["The capital of {X}"]', "states no fact"),
+        (GOOD + 'held = ["The capital is {Y}"]', "has no subject"),
+        (GOOD + 'held = ["{X\'s} capital is {Y}"]', "both held out and used for training"),
         (GOOD + 'held = ["The capital of {X} is {Y}."]', "ends in a full stop"),
         (GOOD + 'aside = ["{X}, whose capital is {Y}"]', "names X"),
         (GOOD + 'of = ["town"]', "unknown sort 'town'; use one of city"),
         (GOOD + 'objects = "many"', r"relation.*objects.*invalid enum value"),
         (GOOD + "colour = 3", "unknown field"),
-        (GOOD.replace("relation.P36", "relation.capital"), "is no relation; write P"),
+        (GOOD.replace("relation.P36", "relation.capital"), "is not a relation id; write P"),
         (GOOD.replace("{a P31}", "{a Y}"), "without a relation; name it"),
-        (GOOD + '[the]\npatterns = ["("]', "is no pattern"),
+        (GOOD + '[the]\npatterns = ["("]', "is not a regular expression"),
         (GOOD + "say = [", "is not TOML"),
         ("", "missing required field"),
     ],
 )
-def test_a_malformed_file_is_refused(tmp_path: Path, text: str, message: str) -> None:
+def test_malformed_file_is_refused(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "wordings.toml"
     path.write_text(text)
     with pytest.raises(DataError, match=message) as error:
@@ -166,7 +165,7 @@ def test_a_malformed_file_is_refused(tmp_path: Path, text: str, message: str) ->
     assert str(path) in str(error.value) and error.value.remedy
 
 
-def test_a_small_file_is_enough(toy: KnowledgeGraph, tmp_path: Path) -> None:
+def test_small_file_of_wordings_is_enough(toy: KnowledgeGraph, tmp_path: Path) -> None:
     path = tmp_path / "wordings.toml"
     path.write_text(GOOD)
     writer = Writer(toy, read_wordings(path))

@@ -52,7 +52,7 @@ class AnnotateConfig:
 
     def __post_init__(self) -> None:
         if not 0 <= self.min_p <= 1:
-            raise ConfigError(f"min_p = {self.min_p} is no probability", remedy="give a number from 0 to 1")
+            raise ConfigError(f"min_p = {self.min_p} is not a probability", remedy="give a number from 0 to 1")
 
 
 class Annotator:
@@ -121,7 +121,7 @@ class Annotator:
             spans = without_overlaps(tokens, [*spans, *self._detector.find(tokens, spans)])
         if self._resolver is not None:
             spans = without_overlaps(tokens, [*spans, *self._resolver.resolve(tokens, spans, subject)])
-        mentions = self._story.tell(tokens, spans, subject, outside_ids)
+        mentions = self._story.explained_mentions(tokens, spans, subject, outside_ids)
         for mention in mentions:
             self.counts[f"source {mention.source}"] += 1
         return Document(article.title, tokens, mentions, extra=article.extra)

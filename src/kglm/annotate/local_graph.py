@@ -27,8 +27,8 @@ HUB = 4_000
 MAX_NAMESAKES = 200
 """If more entities share a name, only those that listed facts lead to are checked."""
 
-Way = tuple[int, int]
-"""(relation index, parent)."""
+FactFrom = tuple[int, int]
+"""A fact that leads to a given entity: (relation index, parent)."""
 
 
 class LocalGraph:
@@ -37,7 +37,7 @@ class LocalGraph:
     def __init__(self, graph: KnowledgeGraph, literal_N: npt.NDArray[np.bool_]) -> None:
         self._graph = graph
         self._literal_N = literal_N
-        self._ways: dict[int, list[Way]] = {}
+        self._facts: dict[int, list[FactFrom]] = {}
         self.hubs: dict[int, None] = {}
         """Mentioned entities with more than `HUB` facts, which are not listed."""
         self._expanded: set[int] = set()
@@ -54,19 +54,19 @@ class LocalGraph:
             # facts of a hub are looked up from their other end; only literals have no edges back
             listed = self._literal_N[tail] | (tail == node)
             relation, tail = relation[listed], tail[listed]
-        ways = self._ways
+        facts = self._facts
         for r, e in zip(relation.tolist(), tail.tolist(), strict=True):
-            ways.setdefault(e, []).append((r, node))
+            facts.setdefault(e, []).append((r, node))
         for e in dict.fromkeys(tail[self._literal_N[tail]].tolist()):
             self.literals.add(self._graph.id(e))
 
-    def lists(self, node: int) -> bool:
+    def is_reached(self, node: int) -> bool:
         """True if a listed fact leads to the entity."""
-        return node in self._ways
+        return node in self._facts
 
-    def ways(self, node: int, hubs: Iterable[int] = ()) -> Sequence[Way]:
+    def facts_to(self, node: int, hubs: Iterable[int] = ()) -> Sequence[FactFrom]:
         """All facts that lead to an entity: the listed ones, and those of the given hubs."""
-        found = self._ways.get(node, ())
+        found = self._facts.get(node, ())
         others = [hub for hub in hubs if hub != node]
         if not others or self._literal_N[node]:
             return found
@@ -94,7 +94,7 @@ class Matcher:
         """
         nodes = self.nodes(name)
         if len(nodes) > MAX_NAMESAKES:
-            nodes = tuple(node for node in nodes if local.lists(node)) or nodes[:MAX_NAMESAKES]
+            nodes = tuple(node for node in nodes if local.is_reached(node)) or nodes[:MAX_NAMESAKES]
         return [(node, self._label(node) == name) for node in nodes]
 
     def local(self) -> LocalGraph:

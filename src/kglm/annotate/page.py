@@ -194,13 +194,13 @@ class _View:
         tokens = self.document.tokens
         places = [place for place in range(mention.start, mention.end) if _is_word(tokens[place])]
         blank = " " if places and self.blanks[places[0]] else ""
-        said = "".join(map(self._word, places)).removeprefix(blank)
+        words = "".join(map(self._word, places)).removeprefix(blank)
         parents = [self._before(parent, number) for parent, _ in mention.explanations]
         above = " ".join(self._anchor(at) for at in sorted({at for at in parents if at is not None}))
         attribute = f' data-parents="{above}"' if above else ""
         source, card = _text(mention.source), self._anchor(number, "c")
         about = f'id="{self._anchor(number)}" data-kind="{mention_kind(mention)}" data-source="{source}"{attribute}'
-        box = f'<mark tabindex="0" aria-describedby="{card}">{said}</mark>'
+        box = f'<mark tabindex="0" aria-describedby="{card}">{words}</mark>'
         return f'{blank}<span class="m" {about}>{box}{self._card(number, mention)}</span>'
 
     # Cards
@@ -213,9 +213,9 @@ class _View:
         for parent, relation in mention.explanations:
             relations.setdefault(parent, []).append(relation)
         how, why = KINDS[kind], ""
-        for parent, those in relations.items():
-            told = kind == "again" and parent == mention.id  # by the kind
-            facts = "" if told else "".join(self._fact(parent, each, mention.id) for each in those)
+        for parent, names in relations.items():
+            obvious = kind == "again" and parent == mention.id  # the kind says it already
+            facts = "" if obvious else "".join(self._fact(parent, name, mention.id) for name in names)
             why += f'<span class="why">{facts}{self._earlier(mention, self._before(parent, number))}</span>'
         if not relations:
             how = "first mention" if before is None else "new again, as if not mentioned before"
@@ -234,8 +234,8 @@ class _View:
         earlier = self.document.mentions[at]
         distance = self.words_before[mention.start] - self.words_before[earlier.end]
         where = f"{distance:,} {'word' if distance == 1 else 'words'} before" if distance else "just before"
-        said = _text(_cut(detokenize(self.document.tokens[earlier.start : earlier.end]), LONGEST_QUOTE))
-        return f'<span class="up"><a href="#{self._anchor(at)}">↑ “<bdi>{said}</bdi>”</a>, {where}</span>'
+        quoted = _text(_cut(detokenize(self.document.tokens[earlier.start : earlier.end]), LONGEST_QUOTE))
+        return f'<span class="up"><a href="#{self._anchor(at)}">↑ “<bdi>{quoted}</bdi>”</a>, {where}</span>'
 
     def _fact(self, parent: str, relation: str, id: str) -> str:
         """A fact in words, parent first; the arrow points from head to tail."""

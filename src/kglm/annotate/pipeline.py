@@ -37,7 +37,7 @@ from kglm.text.document import read_documents, to_line
 
 SHARD = 20
 """Articles per shard."""
-LOADS = ("spacy.lang.en",)
+PRELOAD = ("spacy.lang.en",)
 """Modules that every worker imports at start."""
 FORMAT = 1
 FAILURES_KEPT = 100
@@ -126,13 +126,13 @@ def run_in_processes(
     jobs: Iterable[Job], workers: int, work: Callable[[Job], Shard] = annotate_shard
 ) -> Iterator[Shard]:
     """Run jobs in processes of this machine."""
-    return ordered_map(work, jobs, workers=workers, loads=LOADS, deadly=lambda job: _one_by_one(job, work))
+    return ordered_map(work, jobs, workers=workers, preload=PRELOAD, on_death=lambda job: _one_by_one(job, work))
 
 
 def _one_by_one(job: Job, work: Callable[[Job], Shard]) -> Shard:
     """Annotate a shard that killed its workers, article by article; skip and report those that kill again."""
     singles = [job._replace(articles=(article,)) for article in job.articles]
-    shards = list(ordered_map(work, singles, workers=2, loads=LOADS, deadly=_fatal_article))
+    shards = list(ordered_map(work, singles, workers=2, preload=PRELOAD, on_death=_fatal_article))
     return Shard(
         job.number,
         b"".join(shard.lines for shard in shards),

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from types import MappingProxyType
 
-from kglm.annotate.local_graph import LocalGraph, Matcher, literal_starts
+from kglm.annotate.local_graph import FactFrom, LocalGraph, Matcher, literal_starts
 from kglm.errors import ConfigError
 from kglm.kg.ids import NEW
 from kglm.kg.literals.literal import is_literal
@@ -50,7 +50,7 @@ class Story:
         self.graph = matcher.graph
         self.config = config or StoryConfig()
 
-    def tell(
+    def explained_mentions(
         self,
         tokens: Sequence[str],
         spans: Iterable[LinkedSpan],
@@ -144,26 +144,27 @@ class _MentionExplainer:
                 chosen, first = node, (not is_label, min(orders))
         return chosen
 
-    def _near(self, node: int, start: int) -> list[tuple[int, int]]:
+    def _near(self, node: int, start: int) -> list[FactFrom]:
         """(relation, parent) of facts that lead to an entity from parents mentioned within the cutoff."""
         here, last, cutoff = self._position[start], self._last, self._config.cutoff
         if node < 0:  # outside the graph: only an earlier mention of itself explains it
             return [(0, node)] if node in last and here - last[node] <= cutoff else []
         hubs = [hub for hub in self._local.hubs if here - last[hub] <= cutoff]
-        return [way for way in self._local.ways(node, hubs) if way[1] in last and here - last[way[1]] <= cutoff]
+        facts = self._local.facts_to(node, hubs)
+        return [(relation, parent) for relation, parent in facts if parent in last and here - last[parent] <= cutoff]
 
-    def _explain(self, node: int, start: int) -> list[tuple[int, int]]:
+    def _explain(self, node: int, start: int) -> list[FactFrom]:
         """(relation, parent) of the facts that explain a mention, nearest parents first, without duplicates."""
-        near = sorted(dict.fromkeys(self._near(node, start)), key=lambda way: -self._last[way[1]])
+        near = sorted(dict.fromkeys(self._near(node, start)), key=lambda fact: -self._last[fact[1]])
         return near[: self._config.max_parents]
 
-    def _add(self, start: int, end: int, node: int, source: str, ways: list[tuple[int, int]]) -> None:
+    def _add(self, start: int, end: int, node: int, source: str, facts: list[FactFrom]) -> None:
         """Record a mention with its explanations, and add the entity's facts to the local graph."""
         id = self._id(node)
         literal = is_literal(id)
-        if ways:
-            relations = tuple(self._graph.relation_id(relation) for relation, _ in ways)
-            parents = tuple(self._id(parent) for _, parent in ways)
+        if facts:
+            relations = tuple(self._graph.relation_id(relation) for relation, _ in facts)
+            parents = tuple(self._id(parent) for _, parent in facts)
             self._result.append(Mention(start, end, id, source, relations, parents))
         elif literal:  # no fact leads to it, and a literal is never introduced as new
             return

@@ -174,7 +174,7 @@ class FactAwareLM:
         annotations: list[tuple[float, Annotation]] = [(1.0, given)]
         linked = self._candidates(words, given) if links != "none" else [LinkedName.certain(*span) for span in given]
         if links != "none":
-            ways = joint_links(linked, most=1 if links == "best" else 8)
+            ways = joint_links(linked, limit=1 if links == "best" else 8)
             annotations = [(p, [Span(*span) for span in spans]) for p, spans in ways]
             last = max((each.end for each in linked), default=0)
             annotations = with_running(self.run, self.model, words, annotations)

@@ -1,4 +1,4 @@
-"""What comes with the package: a small, real world of facts, wordings to write about it, and a model of it."""
+"""Paths of the data in the package: a small graph of real facts, wordings for texts about it, and a trained model."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ HOME = Path(__file__).parent
 WORLD = HOME / "world"
 FACTS, ENTITIES, RELATIONS = WORLD / "facts.tsv", WORLD / "entities.jsonl", WORLD / "relations.tsv"
 RELATION_NAMES = WORLD / "relation-names.jsonl"
-"""Further names of the relations, in the form of entities."""
+"""Aliases of the relations, in the format of entities."""
 WORDINGS = WORLD / "wordings.toml"
 RUN = HOME / "run"
-"""A KGLM that is trained on texts about this world, with its graph."""
+"""A KGLM trained on texts about this graph, with the graph."""
 ARTICLES = RUN / "articles.jsonl.gz"
-"""Annotated articles about it."""
+"""Annotated articles about the entities of the graph."""
 QUICKSTART = Path("quickstart")
-"""Where a quickstart leaves its runs, from where it is called."""
+"""Default output directory of `kglm quickstart`, relative to the working directory."""
 
 
 def default_run() -> Path:
-    """The run to take when none is named: that of a quickstart here, else the one that comes with the package."""
+    """The run to use when none is named: that of a quickstart in the working directory, else the bundled one."""
     own = QUICKSTART / "kglm"
     return own if (own / "model.safetensors").exists() else RUN

@@ -83,7 +83,7 @@ class Anchors:
                 record = msgspec.json.decode(path.read_bytes(), type=_Table)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise DataError(
-                f"is no table of link texts ({error})",
+                f"is not a table of link texts ({error})",
                 place=path,
                 remedy="build one with: kglm annotate --anchors-to FILE",
             ) from error

@@ -5,8 +5,8 @@ of that name are candidates. A candidate's score is a weighted sum of features: 
 mentions, whether the name is its label rather than an alias, how often links with this text lead to it, whether a link
 of the same text does, overlap of its relations and neighbours with the context, and facts shared with candidates of
 nearby mentions. A softmax over the candidates turns scores into probabilities (a conditional logit). The weights are
-set by hand; `benchmarks/linker.py` measures them on hidden links, beside weights that it fits. Frequent link texts of
-an entity count as its aliases.
+set by hand; `benchmarks/linker.py` compares them with fitted ones on hidden links. Frequent link texts of an entity
+count as its aliases.
 
 Legend: N candidates of one mention, F features.
 """
@@ -245,16 +245,17 @@ def _is_name(words: Sequence[str]) -> bool:
 
 
 def joint_links(
-    linked: Sequence[LinkedName], *, most: int = 8, each: int = 4
+    linked: Sequence[LinkedName], *, limit: int = 8, per_name: int = 4
 ) -> list[tuple[float, list[tuple[int, int, int]]]]:
-    """The `most` probable joint assignments of entities to all names, each as (probability, spans).
+    """The `limit` most probable joint assignments of entities to all names, each as (probability, spans).
 
-    Only the first `each` candidates of a name are used, so the probabilities may sum to less than 1.
+    Only the first `per_name` candidates of a name are used, so the probabilities may sum to less than 1.
     """
     joint: list[tuple[float, list[tuple[int, int, int]]]] = [(1.0, [])]
     for start, end, candidates in linked:
-        grown = [(p * p_node, [*spans, (start, end, node)]) for p, spans in joint for node, p_node in candidates[:each]]
-        joint = sorted(grown, key=lambda pair: -pair[0])[:most]
+        likely = candidates[:per_name]
+        grown = [(p * p_node, [*spans, (start, end, node)]) for p, spans in joint for node, p_node in likely]
+        joint = sorted(grown, key=lambda pair: -pair[0])[:limit]
     return joint
 
 

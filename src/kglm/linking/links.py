@@ -32,7 +32,7 @@ class LinkResolver:
     def _find_title(self, target: str) -> int | None:
         """Entity with this title, else with this id, else the only one with this label.
 
-        Aliases are not used: "Lightning" is no ice-hockey team.
+        Aliases are not used: the title "Lightning" is not that of an ice-hockey team.
         """
         id = self._graph.store.by_title(target)
         if id is not None:

@@ -203,7 +203,7 @@ def _sorted(entries: Iterable[tuple[tuple[str, ...], int]]) -> tuple[_Arrays, in
 def _tokenized_names(
     graph: KnowledgeGraph, nodes: range, words_of: Callable[[str], list[str]]
 ) -> Iterator[tuple[tuple[str, ...], int]]:
-    with progress("cutting names into words", len(nodes), "entities", shown=len(nodes) > 10_000) as advance:
+    with progress("tokenizing names", len(nodes), "entities", shown=len(nodes) > 10_000) as advance:
         for node in nodes:
             advance()
             if is_literal(graph.id(node)):

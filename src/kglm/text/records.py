@@ -71,14 +71,14 @@ class _Parsed(msgspec.Struct):
     wikitext: str | _Star | None = None
 
 
-class _Answer(msgspec.Struct):
+class _ParseResponse(msgspec.Struct):
     """Response of the parse API; `parse` is None for other records."""
 
     parse: _Parsed | None = None
 
 
 _RECORD = msgspec.json.Decoder(_Record)
-_ANSWER = msgspec.json.Decoder(_Answer)
+_PARSE_RESPONSE = msgspec.json.Decoder(_ParseResponse)
 _KNOWN_KEYS = frozenset((*_Record.__struct_fields__, "annotations"))
 
 
@@ -124,8 +124,8 @@ def redirects_from_json(line: bytes, place: str) -> Iterator[tuple[str, str]]:
 def _read(line: bytes, place: str) -> _Record:
     try:
         record = _RECORD.decode(line)
-        if record.title is None and record.name is None and (answer := _ANSWER.decode(line).parse):
-            record = _Record(title=answer.title, html=_plain(answer.text), wikitext=_plain(answer.wikitext))
+        if record.title is None and record.name is None and (page := _PARSE_RESPONSE.decode(line).parse):
+            record = _Record(title=page.title, html=_plain(page.text), wikitext=_plain(page.wikitext))
     except msgspec.ValidationError as error:
         raise DataError(misfit(error), place=place, remedy="see docs/formats.md for the form of a text") from error
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""Articles put together sentence by sentence: an opening, facts in varied order, and what follows from them."""
+"""Compose articles sentence by sentence: an opening, facts in random order, and sentences about related entities."""
 
 from __future__ import annotations
 
@@ -30,35 +30,35 @@ from kglm.writing.wordings import Slot, Wording
 
 @dataclass(frozen=True)
 class WritingConfig:
-    """What an article is like."""
+    """Length of an article, and the probabilities of its variations."""
 
     facts: int = 14
-    """It ends when it has said so many."""
+    """Number of facts after which an article ends."""
     together: float = 0.4
-    """How often a sentence says facts of several relations, where that can be."""
+    """Probability that a sentence states facts of several relations, if a wording for them exists."""
     aside: float = 0.3
-    """How often a name is followed by what the graph says of it, between commas."""
+    """Probability that a fact about a named entity follows its name, between commas."""
     second: float = 0.12
-    """How often a sentence about someone mentioned follows."""
+    """Probability that a sentence about a mentioned entity follows."""
     contrast: float = 0.05
-    """How often one about another thing of the same kind follows."""
+    """Probability that a sentence about another entity of the same class follows."""
     filler: float = 0.12
-    """How often one that says nothing follows."""
+    """Probability that a sentence without facts follows."""
     connective: float = 0.1
-    """How often a sentence begins with "In addition" or the like."""
+    """Probability that a sentence begins with a connective such as "In addition"."""
     sections: float = 0.4
-    """How often an article is in sections, with headings."""
+    """Probability that an article has sections with headings."""
     american: float = 0.9
-    """How often dates are written with the month first."""
+    """Probability that the dates of an article have the month first."""
     note: float = 0.0
-    """How often it is a note instead: a fact or a few, with no opening."""
+    """Probability of a note instead of an article: one to three sentences, without an opening."""
 
 
 class Composer:
     """Composes articles about the entities of one graph."""
 
     def __init__(self, speaker: Speaker, config: WritingConfig, excluded: Collection[Fact]) -> None:
-        """`excluded` are facts that are never said."""
+        """`excluded` are facts that are never stated."""
         self.speaker = speaker
         self.graph = speaker.graph
         self.wordings = speaker.wordings
@@ -66,7 +66,7 @@ class Composer:
         self._excluded = frozenset(excluded)
 
     def compose(self, node: int, split: Split, rng: random.Random) -> Draft:
-        """An article about one entity."""
+        """Compose an article or a note about one entity."""
         draft = Draft(rng, node, split, american=rng.random() < self.config.american)
         if rng.random() < self.config.note:
             self._write_note(draft)
@@ -82,34 +82,34 @@ class Composer:
         return draft
 
     def _write_note(self, draft: Draft) -> None:
-        """A fact or a few; what all of its kind have, which are many, is not said more often than what few have."""
+        """Write one to three sentences, with relations drawn in inverse proportion to their frequency."""
         relations = [r for r in self.speaker.facts(draft.topic) if r in self.wordings.sentences]
-        share = {relation: 1 / self._commonness[relation] for relation in relations}
+        weight = {relation: 1 / self._frequency[relation] for relation in relations}
         for _ in range(draft.rng.randint(1, 3)):
             if not relations:
                 return
-            [relation] = draft.rng.choices(relations, [share[each] for each in relations])
+            [relation] = draft.rng.choices(relations, [weight[each] for each in relations])
             relations.remove(relation)
             self._write_sentence(draft, self._about(relation, draft), draft.topic, name=True)
 
     @cached_property
-    def _commonness(self) -> Counter[str]:
-        """How many have a relation."""
+    def _frequency(self) -> Counter[str]:
+        """Number of named entities that have each relation."""
         nodes = (node for node in range(len(self.graph)) if self._is_named_entity(node))
         return Counter(relation for node in nodes for relation in self.speaker.facts(node))
 
     def _write_opening(self, draft: Draft) -> None:
-        """The first sentence: who it is about, and what that is."""
+        """Write the first sentence: the name of the topic and its kind."""
         if not self._write_sentence(draft, self._allowed(self.wordings.openings, draft), draft.topic, name=True):
             train = [wording for wording in self.wordings.openings if not wording.held]
             if not self._write_sentence(draft, train, draft.topic, name=True):
                 self._write_any_fact(draft, draft.topic, avoid=())
 
     def _sections(self, draft: Draft) -> list[tuple[str, list[str]]]:
-        """The relations to speak about, in the order in which that is done; with headings or without."""
+        """The relations to write about in random order, in sections (heading, relations); "" for no heading."""
         rng = draft.rng
         left = [relation for relation in self.speaker.facts(draft.topic) if relation in self.wordings.sentences]
-        if draft.sentences and INSTANCE_OF in left:  # the first sentence said it
+        if draft.sentences and INSTANCE_OF in left:  # stated in the first sentence
             left.remove(INSTANCE_OF)
         rng.shuffle(left)
         if rng.random() >= self.config.sections:
@@ -125,7 +125,7 @@ class Composer:
         return [("", left[:2]), *sections, *([("", left[2:])] if not sections else [])]
 
     def _write_section(self, draft: Draft, relations: list[str]) -> None:
-        """Sentences about some relations, and what follows from them."""
+        """Write sentences about some relations, each perhaps followed by a related one."""
         rng, config = draft.rng, self.config
         together = [w for w in self._allowed(self.wordings.together, draft) if set(w.relations) <= set(relations)]
         for relation in relations:
@@ -149,14 +149,14 @@ class Composer:
         return self._allowed(self.wordings.sentences.get(relation, ()), draft)
 
     def _write_about_object(self, draft: Draft) -> None:
-        """A sentence about someone whom the last one mentions."""
+        """Write a sentence about another entity that the last sentence mentions."""
         others = [node for node in sorted(draft.sentences[-1]) if node != draft.topic and self._is_named_entity(node)]
         if others:
             other = draft.rng.choice(others)
             self._write_any_fact(draft, other, avoid={draft.topic})
 
     def _write_contrast(self, draft: Draft, relation: str) -> None:
-        """The same relation of another thing of the same kind."""
+        """Write a sentence with the same relation about another entity of the same class."""
         index, of_class = self.graph.find_relation(INSTANCE_OF), self.graph.find_relation(REVERSE + INSTANCE_OF)
         if index is None or of_class is None or not self.wordings.contrasts:
             return
@@ -172,12 +172,12 @@ class Composer:
             self._write_sentence(draft, plain, draft.rng.choice(peers), name=True, prefix=prefix)
 
     def _differs(self, node: int, peer: int, relation: str) -> bool:
-        """Whether the relation leads somewhere else from a peer."""
+        """True if the peer has facts of the relation, all with other tails."""
         theirs = self.speaker.facts(peer).get(relation, ())
         return bool(theirs) and set(theirs).isdisjoint(self.speaker.facts(node).get(relation, ()))
 
     def _write_any_fact(self, draft: Draft, node: int, avoid: Collection[int]) -> None:
-        """A sentence with any fact of an entity that does not lead to those to avoid."""
+        """Write a sentence with any fact of an entity whose tail is not in `avoid`."""
         relations = [r for r in self.speaker.facts(node) if r in self.wordings.sentences]
         draft.rng.shuffle(relations)
         for relation in relations[:4]:
@@ -199,15 +199,15 @@ class Composer:
         prefix: str = "",
         avoid: Collection[int] = (),
     ) -> bool:
-        """Say one of the wordings of an entity, if one can be said; `name` asks for its name."""
+        """Write a sentence about an entity in one of the wordings; False if none fits. `name` requires its name."""
         rng = draft.rng
-        taken = draft.stated | self._excluded
+        excluded = draft.stated | self._excluded
         fitting = [w for w in wordings if w.text not in draft.used and self.speaker.fits(w, node)]
         rng.shuffle(fitting)
-        if name and not draft.sentences:  # a first sentence that says more is better
+        if name and not draft.sentences:  # prefer a first sentence with more facts
             fitting.sort(key=lambda wording: -rng.random() * len(wording.relations))
         for wording in fitting:
-            tails = self.speaker.choose_objects(wording, node, rng, taken)
+            tails = self.speaker.choose_objects(wording, node, rng, excluded)
             if tails is None or not set(avoid).isdisjoint(tail for each in tails.values() for tail in each):
                 continue
             subject = self.speaker.by_name(node) if name else self._subject(draft, wording, node)
@@ -226,7 +226,7 @@ class Composer:
         return False
 
     def _record_facts(self, draft: Draft, wording: Wording, node: int, tails: Tails) -> None:
-        """Remember what is said now, in whatever relation it is stored."""
+        """Record the facts of a sentence, under every relation that expresses the same."""
         draft.used.add(wording.text)
         for relation, nodes in tails.items():
             draft.fact_count += len(nodes)
@@ -234,8 +234,8 @@ class Composer:
                 draft.stated.update(forward(node, same, tail) for tail in nodes)
 
     def _is_subject(self, node: int, wording: Wording, segments: Sequence[Segment]) -> bool:
-        """Whether a pronoun in the next sentence stands for the entity: the sentence begins with it, or has nobody
-        else whom the pronoun could mean."""
+        """True if a pronoun in the next sentence would refer to the entity: this sentence begins with it, or mentions
+        no other entity that the pronoun could refer to."""
         mentioned = {
             segment.node for segment in segments if segment.node >= 0 and not is_literal(self.graph.id(segment.node))
         }
@@ -245,7 +245,7 @@ class Composer:
         return node in mentioned and all(self.speaker.traits(each).human != human for each in mentioned - {node})
 
     def _subject(self, draft: Draft, wording: Wording, node: int) -> Subject:
-        """How to say who a sentence is about: by name, or by what is clear here."""
+        """Words for the subject of a sentence: a name, or a shorter form that is unambiguous here."""
         options = [(self.speaker.by_name(node), 3.0)]
         pronoun = self._pronoun(draft, wording, node)
         if pronoun is not None:
@@ -259,17 +259,17 @@ class Composer:
         return draft.rng.choices([subject for subject, _ in options], [weight for _, weight in options])[0]
 
     def _pronoun(self, draft: Draft, wording: Wording, node: int) -> Subject | None:
-        """A pronoun, if the last sentence was about the entity and mentions nobody else whom it could mean."""
+        """A pronoun, if the last sentence was about the entity and mentions no other that it could refer to."""
         if draft.last_subject != node or not takes_pronoun(wording):
             return None
         traits = self.speaker.traits
-        rivals = [traits(each) for each in draft.recent(1) - {node}]
-        if traits(node).human and any(each.human and each.gender in (None, traits(node).gender) for each in rivals):
+        others = [traits(each) for each in draft.recent(1) - {node}]
+        if traits(node).human and any(each.human and each.gender in (None, traits(node).gender) for each in others):
             return None
         return self.speaker.by_pronoun(node)
 
     def _kinds(self, draft: Draft, wording: Wording, node: int) -> list[Subject]:
-        """ "The game", if nothing else of that kind was mentioned lately; "the novelist", if that was said of them."""
+        """ "The game" if no other entity of that kind was mentioned lately; "the novelist" if the text states this."""
         says_kind = any(isinstance(piece, Slot) and piece.kind == "kind" for piece in wording.pieces)
         if node not in draft.recent(3) or says_kind:
             return []
@@ -285,7 +285,7 @@ class Composer:
         return short in self.speaker.label(node).split()
 
     def _with_asides(self, draft: Draft, wording: Wording, node: int, segments: list[Segment]) -> list[Segment]:
-        """Perhaps with what the graph says of the object that comes last, or of the name that comes first."""
+        """Perhaps insert an aside after the last object of a sentence, or after the name at its start."""
         last = segments[-1]
         here = {segment.node for segment in segments if segment.node >= 0}
         if last.node >= 0 and last.node != node and last.source == "WIKI" and wording.role == "sentence":
@@ -304,12 +304,12 @@ class Composer:
         return segments
 
     def _aside(self, draft: Draft, node: int, here: Collection[int], after: str) -> list[Segment]:
-        """What follows a name between commas; nothing if there is nothing to say.
+        """A fact about an entity, to insert after its name; empty if none fits.
 
-        At the end of a sentence it says by "who" or "which" whom it is about: the name right before.
+        At the end of a sentence it begins with a relative pronoun, which refers to the name before it.
         """
         rng = draft.rng
-        taken = draft.stated | self._excluded
+        excluded = draft.stated | self._excluded
         options = [
             wording
             for relation in self.speaker.facts(node)
@@ -318,7 +318,7 @@ class Composer:
         ]
         rng.shuffle(options)
         for wording in options:
-            tails = self.speaker.choose_objects(wording, node, rng, taken, most=2)
+            tails = self.speaker.choose_objects(wording, node, rng, excluded, limit=2)
             if tails is None or not {draft.topic, *here}.isdisjoint(tail for each in tails.values() for tail in each):
                 continue
             segments = self.speaker.fill(wording, node, self.speaker.by_name(node), tails, rng, american=draft.american)
@@ -328,11 +328,11 @@ class Composer:
         return []
 
 
-def _sample(nodes: Sequence[int], most: int, rng: random.Random) -> list[int]:
-    return rng.sample(nodes, min(most, len(nodes)))
+def _sample(nodes: Sequence[int], count: int, rng: random.Random) -> list[int]:
+    return rng.sample(nodes, min(count, len(nodes)))
 
 
 def _after_prefix(segments: Sequence[Segment]) -> list[Segment]:
-    """The same sentence with something before it."""
+    """The sentence as it continues after a prefix: not capitalised, unless it begins with a name."""
     first = segments[0]
     return [first if first.node >= 0 else first._replace(text=uncapitalised(first.text)), *segments[1:]]

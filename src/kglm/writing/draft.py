@@ -1,4 +1,4 @@
-"""A text on its way: what was said so far, of whom, and where."""
+"""An unfinished article: its text, the mentions in it, and the facts stated so far."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from kglm.writing.english import capitalised
 from kglm.writing.speaker import Fact, Segment
 
 Split = Literal["train", "held", "all"]
-"""Which wordings are used: those to train on, those that are held out, or both."""
+"""Wordings to use: those for training, the held-out ones, or both."""
 
 
 class Mark(NamedTuple):
-    """Characters [start, end) of a text mention an entity."""
+    """A mention: characters [start, end) of a text refer to an entity."""
 
     start: int
     end: int
@@ -27,7 +27,7 @@ class Mark(NamedTuple):
 
 @dataclass
 class Draft:
-    """A text on its way, with the mentions in it."""
+    """An unfinished article, with the mentions in it."""
 
     rng: random.Random
     topic: int
@@ -35,23 +35,24 @@ class Draft:
     text: str = ""
     marks: list[Mark] = field(default_factory=list)
     stated: set[Fact] = field(default_factory=set)
-    """Facts that need not be said any more; one that is stored in several ways is there in all of them."""
+    """Facts stated so far; a fact that the graph stores under several relations is listed under all of them."""
     fact_count: int = 0
-    """How many were said."""
+    """Number of facts stated so far."""
     used: set[str] = field(default_factory=set)
-    """Wordings: none is used twice."""
+    """Texts of the wordings used so far: none is used twice."""
     named: set[int] = field(default_factory=set)
-    """Whoever was named so far; their first names are links."""
+    """Entities named so far; the first name of an entity is a link."""
     sentences: list[set[int]] = field(default_factory=list)
-    """Whom each sentence mentions."""
+    """Entities that each sentence mentions."""
     last_subject: int = -1
+    """Entity that a pronoun in the next sentence refers to; -1 for none."""
     american: bool = True
-    """How its dates are written."""
+    """True if dates are written with the month first."""
     heading: str = ""
-    """It stands over the next sentence."""
+    """Heading to insert before the next sentence."""
 
     def add(self, segments: Sequence[Segment]) -> None:
-        """A sentence."""
+        """Append a sentence and its mentions."""
         if self.heading:
             self.text += f"\n\n{self.heading}\n\n" if self.text else f"{self.heading}\n\n"
             self.heading = ""
@@ -72,16 +73,16 @@ class Draft:
         self.sentences.append(mentioned)
 
     def set_heading(self, title: str) -> None:
-        """A heading for what follows: whoever was spoken of before is named again."""
+        """Start a section; its first sentence names its subject instead of using a pronoun."""
         self.heading = title
         self.last_subject = -1
 
     def recent(self, sentences: int = 2) -> set[int]:
-        """Whoever was mentioned in the last sentences."""
+        """Entities mentioned in the last sentences."""
         return set().union(*self.sentences[-sentences:])
 
 
 @lru_cache(1 << 14)
 def _absorbs_full_stop(name: str) -> bool:
-    """Whether a full stop after a name would be taken for a part of it, as in "Lost Ark.": a link keeps it out."""
+    """True if the tokenizer takes a full stop after the name as part of it, as in "Lost Ark."; a link prevents that."""
     return tokenizer().words(f"{name}.")[-1] != "."

@@ -1,4 +1,4 @@
-"""Small grammar of English for sentences that are put together: articles, possessives, verbs, lists, dates."""
+"""English grammar for generated sentences: articles, possessives, verbs, lists, dates, quantities."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PAST |= {"falls": "fell", "spreads": "spread", "pays": "paid", "stands": "stood
 
 
 class Pronoun(NamedTuple):
-    """As subject, as object, of whom."""
+    """A pronoun as subject, object and possessive."""
 
     subject: str
     object: str
@@ -33,26 +33,26 @@ IT, THEY = Pronoun("it", "it", "its"), Pronoun("they", "them", "their")
 
 
 def pronoun_for(traits: Traits, *, plural: bool) -> Pronoun | None:
-    """What stands for an entity; None where the graph does not say enough."""
+    """Pronoun for an entity; None if the graph does not state the gender of a person."""
     if traits.human:
         return {"male": HE, "female": SHE}.get(traits.gender or "")
     return THEY if plural else IT
 
 
 def indefinite(noun: str) -> str:
-    """ "a" or "an", by how the noun sounds."""
+    """ "a" or "an", by the first sound of the noun."""
     spelled = _SPELLED.match(noun) is not None and noun.split()[0].isupper()
     vowel = spelled or (_VOWEL_SOUND.match(noun) is not None and _CONSONANT_SOUND.match(noun) is None)
     return "an" if vowel else "a"
 
 
 def possessive_mark(name: str) -> str:
-    """What follows a name that owns something."""
+    """Possessive ending of a name."""
     return "'" if name.endswith("s") else "'s"
 
 
 def verb(word: str, *, plural: bool, past: bool) -> str:
-    """A verb, given as it is for one subject today: "is", "has", "shares"."""
+    """Conjugate a verb that is given in the third person singular of the present: "is", "has", "shares"."""
     many = _IRREGULAR.get(word) or (f"{word[:-3]}y" if word.endswith("ies") and len(word) > 4 else word[:-1])
     if past and word in ("is", "was"):
         return "were" if plural else "was"
@@ -63,32 +63,32 @@ def verb(word: str, *, plural: bool, past: bool) -> str:
 
 
 def capitalised(text: str) -> str:
-    """With a capital at the start of a sentence; a name like "iPod" stays as it is."""
+    """Text with a capital first letter; a name like "iPod" stays unchanged."""
     first = text.split(" ", 1)[0]
     return text if any(char.isupper() for char in first) else text[:1].upper() + text[1:]
 
 
 def uncapitalised(text: str) -> str:
-    """The start of a sentence, where something was put before it."""
+    """Text with a lower-case first letter, to follow the start of a sentence; an acronym stays unchanged."""
     return text if text[1:2].isupper() else text[:1].lower() + text[1:]
 
 
 def separators(count: int) -> list[str]:
-    """What stands before each of so many things in a list: "A, B and C"."""
+    """Separators before each of `count` items of a list: "A, B and C"."""
     return ["", *([", "] * (count - 2)), " and "][:count] if count > 1 else [""] * count
 
 
 class Day(NamedTuple):
-    """A date in words, and the preposition that it takes."""
+    """A date in words and its preposition."""
 
     text: str
     preposition: str
 
 
 def say_date(date: Date, rng: random.Random, *, form: str, american: bool) -> Day | None:
-    """A date in one of its natural forms, None where it cannot be had.
+    """A date in one of its usual forms; None if the date is less precise than `form`.
 
-    `form` is "day" (in full), "year", "on" or "" (whatever suits); `american` puts the month before the day.
+    `form` is "day" (the full date), "year", "on" or "" (any form); `american` puts the month before the day.
     """
     if form == "day" and date.precision < DAY:
         return None
@@ -102,7 +102,7 @@ def say_date(date: Date, rng: random.Random, *, form: str, american: bool) -> Da
 
 
 def say_quantity(ways: Sequence[str], rng: random.Random) -> str | None:
-    """A quantity in one of its natural forms, given all; with its unit in words if it has one."""
+    """Choose one of the usual forms of a quantity; with its unit in words if it has one."""
     worded = [way for way in ways if _IN_WORDS.search(way) and "illion" not in way]
     if worded:
         return rng.choice(worded[:2])

@@ -1,9 +1,9 @@
-"""What is kept out of the texts to train on, so that there is something to measure with.
+"""Hold entities and wordings out of the training texts, to measure with them.
 
-Nothing is said of an entity that is kept: none of its facts, whichever way they are stored, so that it is never
-mentioned (others may share its name: "Barack Obama Sr."). It is asked about afterwards, in wordings that are held out
-as well. Who has read the rest, and knows what relations are called, has met the words of most such wordings said of the
-same relation; an idiom that is met nowhere else ("first saw the light of day") can only be guessed at.
+The training texts state no fact of a held-out entity, in either direction, so they never mention it (other entities may
+share its name: "Barack Obama Sr."). Questions ask about it in held-out wordings. Most words of these wordings occur in
+training wordings of the same relation or in its names; an idiom that occurs nowhere else ("first saw the light of day")
+can only be guessed.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from kglm.writing.english import verb
 from kglm.writing.wordings import Slot, Wording, Wordings
 
 HUB = 40
-"""Whoever has more facts is not kept: too many others could not be written about."""
+"""An entity with more facts is never drawn: too many facts of other entities would be held out with it."""
 
 
 class HoldOut(NamedTuple):
-    """Entities to write about, those that are kept, and the facts of these by ids: (head, relation, tail)."""
+    """Entities to write about, held-out entities, and the facts of the latter by ids: (head, relation, tail)."""
 
     written: list[int]
     held: list[int]
     facts: list[tuple[str, str, str]]
-    """All that the held ones are part of, seen from them: relations may be reversed."""
+    """All facts of the held-out entities, with the entity as head: relations may be reversed."""
 
     def facts_of(self, relations: Collection[str]) -> list[tuple[str, str, str]]:
-        """Facts to ask for."""
+        """Held-out facts of some relations."""
         return [fact for fact in self.facts if fact[1] in relations]
 
 
 def hold_out(
     graph: KnowledgeGraph, topics: Iterable[int], count: int, *, always: Iterable[str] = (), seed: int = 0
 ) -> HoldOut:
-    """Keep so many of the topics, drawn by the seed; `always` are ids that are kept whatever is drawn."""
+    """Draw `count` topics to hold out; `always` are ids that are held out with every seed."""
     topics = list(topics)
-    few = [node for node in topics if len(graph.edges(node).tail) <= HUB]
-    drawn = random.Random(seed).sample(few, min(count, len(few)))
+    eligible = [node for node in topics if len(graph.edges(node).tail) <= HUB]
+    drawn = random.Random(seed).sample(eligible, min(count, len(eligible)))
     held = {*drawn, *map(graph.number, always)}
     return HoldOut(
         [node for node in topics if node not in held],
@@ -53,12 +53,12 @@ def hold_out(
 
 
 def redraw_held_wordings(wordings: Wordings, seed: int) -> Wordings:
-    """The same wordings, of which others are held out: of every group as many as before, drawn by the seed."""
+    """The same wordings with another draw of the held-out ones, as many of every group as before."""
     rng = random.Random(seed)
     return replace(
         wordings,
-        sentences={relation: _redrawn(said, rng) for relation, said in wordings.sentences.items()},
-        asides={relation: _redrawn(said, rng) for relation, said in wordings.asides.items()},
+        sentences={relation: _redrawn(group, rng) for relation, group in wordings.sentences.items()},
+        asides={relation: _redrawn(group, rng) for relation, group in wordings.asides.items()},
         openings=_redrawn(wordings.openings, rng),
         together=_redrawn(wordings.together, rng),
     )
@@ -79,7 +79,7 @@ def _redrawn(wordings: Sequence[Wording], rng: random.Random) -> tuple[Wording, 
 
 
 def training_words(wordings: Wordings, graph: KnowledgeGraph) -> dict[str, frozenset[str]]:
-    """By relation, the words of its names, and of wordings to train on that say it."""
+    """For each relation, the words of its names and of its training wordings."""
     found = {relation: _words(*graph.relation_names(relation)) for relation in wordings.sentences}
     kinds = [kind for names in wordings.kinds.values() for kind in names]
     for wording in wordings.all():
@@ -90,11 +90,11 @@ def training_words(wordings: Wordings, graph: KnowledgeGraph) -> dict[str, froze
     return found
 
 
-def has_unseen_word(row: dict[str, Any], said: dict[str, frozenset[str]]) -> bool:
-    """Whether a question has a word, of those that say something, that is nowhere said of its relation."""
+def has_unseen_word(row: dict[str, Any], seen: dict[str, frozenset[str]]) -> bool:
+    """True if a question has a content word outside of the `training_words` of its relation."""
     start, end = row["entity_indices"]
     words = {word.casefold() for word in (*row["prefix"][:start], *row["prefix"][end:]) if is_content(word)}
-    return not words <= said.get(row["relation_id"], frozenset())
+    return not words <= seen.get(row["relation_id"], frozenset())
 
 
 def _words(*texts: str) -> frozenset[str]:
@@ -102,7 +102,7 @@ def _words(*texts: str) -> frozenset[str]:
 
 
 def _texts(piece: str | Slot, kinds: Sequence[str]) -> Sequence[str]:
-    """What may stand there, but for names."""
+    """Texts that a piece of a wording may become, without names of entities."""
     if isinstance(piece, str):
         return (piece,)
     if piece.kind == "verb":

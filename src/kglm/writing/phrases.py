@@ -1,7 +1,7 @@
-"""How relations are named, and the sentences that their names fit into.
+"""Classify the names of relations and give sentence frames for them.
 
-A name or alias of a relation is sorted by its shape: a noun ("capital"), a participle ("born in"), a predicate ("is in
-the state of"), a verb ("works for") or a preposition ("by"). Each shape has frames in which it is English.
+A name or alias of a relation has one of these shapes: a noun ("capital"), a participle ("born in"), a predicate ("is in
+the state of"), a verb ("works for") or a preposition ("by"). Each shape has frames that give an English sentence.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ _YEAR = re.compile(r".*\byear\b.*|\w+year")
 
 
 class Phrase(NamedTuple):
-    """A way to name a relation, and what kind of words it is."""
+    """A name of a relation and its shape."""
 
     text: str
     shape: Shape
 
     @property
     def tail_kind(self) -> str | None:
-        """What its tail must be for the phrase to be true: after "is in the state of", a state."""
+        """Kind of entity that the phrase requires as tail: a state for "is in the state of"; None for any."""
         match = _OF_A_KIND.fullmatch(self.text)
         return match[1] if match and self.shape in ("participle", "predicate", "verb") else None
 
     @property
     def says_year(self) -> bool:
-        """Whether it asks for the year of a date only."""
+        """True if the phrase asks only for the year of a date."""
         return _YEAR.fullmatch(self.text) is not None
 
 
 def shape_of(text: str) -> Shape | None:
-    """What kind of words the name of a relation is; None if it cannot stand in a sentence."""
+    """Shape of the name of a relation; None if no frame fits it."""
     text = text.strip()
     if re.fullmatch(_PREPOSITION, text):
         return "preposition"
@@ -60,7 +60,7 @@ def shape_of(text: str) -> Shape | None:
 
 
 def phrases_of(names: Iterable[str]) -> list[Phrase]:
-    """The names that can stand in a sentence, each once; no plural beside its singular."""
+    """The names that fit a frame, each once; a plural is left out if its singular is there."""
     names = dict.fromkeys(name.strip() for name in names)
     singular = [name for name in names if not (name.endswith("s") and name[:-1] in names)]
     shaped = [(name, shape_of(name)) for name in singular]
@@ -121,4 +121,4 @@ FRAMES: dict[Shape, tuple[str, ...]] = {
         "The {kind} {x} {r} {y}",
     ),
 }
-"""By shape; {y} is what the sentence is about to say, {kind} what kind of thing x is."""
+"""Frames by shape: {x} is the head, {r} the name of the relation, {y} the tail, {kind} a class of x."""

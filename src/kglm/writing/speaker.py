@@ -1,4 +1,4 @@
-"""How one graph is spoken about: names and what may stand for them, facts, and wordings filled with both.
+"""Turn entities and facts of a graph into words: names, pronouns, and wordings with their slots filled.
 
 speaker = Speaker(graph, wordings)
 segments = speaker.fill(wording, node, speaker.by_name(node), tails, rng)
@@ -23,18 +23,19 @@ from kglm.writing.wordings import Slot, Wording, Wordings
 
 BIRTH, DEATH, DEATH_PLACE, DISSOLVED, OCCUPATION = "P569", "P570", "P20", "P576", "P106"
 OLDEST_BIRTH = 1908
-"""Whoever was born before is dead, whether the graph says so or not."""
+"""A person born before this year counts as dead even if the graph has no date of death."""
 MOST_OBJECTS = 4
-"""Joined in one sentence."""
+"""Maximum number of objects joined with "and" in one sentence."""
 _KIND_END = re.compile(r" (?:of|in|for|with|from) |,| \(")
 _PREPOSITION = re.compile(r"\b(?:of|by|in|for|to|with|on|about|from|at|behind|than|like) $", re.IGNORECASE)
 Fact = tuple[int, str, int]
 """Head, relation as stored, tail."""
 Tails = Mapping[str, Sequence[int]]
+"""Objects of a sentence by relation."""
 
 
 class Segment(NamedTuple):
-    """Words of a sentence; those that mention somebody say whom, and how it is known."""
+    """A piece of a sentence; for a mention, with the entity and the source of the annotation."""
 
     text: str
     node: int = -1
@@ -42,7 +43,7 @@ class Segment(NamedTuple):
 
 
 class Subject(NamedTuple):
-    """How the one that a sentence is about is said in it."""
+    """Words for the entity that a sentence is about."""
 
     form: str
     """name, short, kind or pronoun."""
@@ -51,14 +52,14 @@ class Subject(NamedTuple):
 
 
 def forward(head: int, relation: str, tail: int) -> Fact:
-    """A fact as it is stored, whichever end it was read from."""
+    """A fact as stored, given from either end: a reversed relation is turned around."""
     if relation.startswith(REVERSE):
         return tail, relation.removeprefix(REVERSE), head
     return head, relation, tail
 
 
 class Speaker:
-    """Puts the entities and facts of one graph into words."""
+    """Gives words for the entities and facts of one graph."""
 
     def __init__(self, graph: KnowledgeGraph, wordings: Wordings) -> None:
         self.graph = graph
@@ -68,10 +69,10 @@ class Speaker:
         self.sorts = lru_cache(1 << 16)(self._sorts)
         self.is_past = lru_cache(1 << 16)(self._is_past)
 
-    # What the graph says
+    # Facts and classes
 
     def label(self, node: int) -> str:
-        """The name of an entity; nothing for one that has none or is never said."""
+        """The name of an entity; "" if it has none or the wordings exclude it."""
         names = self.graph.names(node)
         return names[0] if names and names[0] not in self.wordings.silent else ""
 
@@ -79,14 +80,14 @@ class Speaker:
         return is_literal(self.graph.id(node)) or bool(self.label(node))
 
     def is_proper(self, node: int) -> bool:
-        """Whether it has a name of its own: "Paris", "iPod", not "city" or "U.S. state"."""
+        """True if the entity has a proper name: "Paris", "iPod", not "city" or "U.S. state"."""
         first = self.label(node).split(" ")[0]
         of_class = self.graph.find_relation(REVERSE + INSTANCE_OF)
         is_class = of_class is not None and len(self.graph.tails(node, of_class)) > 0
         return not is_class and any(char.isupper() or char.isdigit() for char in first)
 
     def _facts(self, node: int) -> dict[str, tuple[int, ...]]:
-        """What each relation leads to from an entity, of those that can be said."""
+        """Tails of each relation of an entity, as far as they have words."""
         found: dict[str, list[int]] = {}
         relations, tails = self.graph.edges(node)
         for relation, tail in zip(relations.tolist(), tails.tolist(), strict=True):
@@ -96,14 +97,14 @@ class Speaker:
         return {id: tuple(dict.fromkeys(tails)) for id, tails in found.items()}
 
     def classes(self, node: int, relation: str = INSTANCE_OF) -> list[str]:
-        """The heads of the names of its classes: "city" for a "city in the United States"."""
+        """The head nouns of its classes: "city" for a "city in the United States"."""
         index = self.graph.find_relation(relation)
         tails = [] if index is None else self.graph.tails(node, index).tolist()
         names = [self.graph.names(tail)[0] for tail in tails if self.graph.names(tail)]
         return [_KIND_END.split(name)[0] for name in names]
 
     def _sorts(self, node: int) -> frozenset[str]:
-        """What it is, in the words of the wordings: the longest end of each class's name that is known."""
+        """Sorts of an entity, as the wordings define them: by the longest suffix of each class name that has a sort."""
         found = {"person"} if self.traits(node).human else set()
         for name in self.classes(node):
             words = name.casefold().split()
@@ -112,7 +113,7 @@ class Speaker:
         return frozenset(found)
 
     def _is_past(self, node: int) -> bool:
-        """Whether it is spoken of in the past."""
+        """True if sentences about the entity are in the past tense."""
         facts = self.facts(node)
         if DISSOLVED in facts:
             return True
@@ -126,15 +127,15 @@ class Speaker:
         return is_date(id) and Date.parse_id(id).precision >= YEAR
 
     def kinds(self, node: int) -> list[str]:
-        """What kind of thing it is, as in "a novel": occupations of people, classes of the rest."""
+        """Nouns for the entity, as in "a novel": occupations of a person, classes of anything else."""
         relation = OCCUPATION if self.traits(node).human else INSTANCE_OF
         silent = self.wordings.silent
         return [name for name in self.classes(node, relation) if name[-1:].islower() and name not in silent]
 
-    # Who is meant
+    # Words for an entity
 
     def plural(self, node: int) -> bool:
-        """Whether its name takes "are": "The Beatles", "Chicago Bulls"."""
+        """True if the name takes "are": "The Beatles", "Chicago Bulls"."""
         last = self.label(node).rsplit(" ", 1)[-1]
         many = not self.sorts(node).isdisjoint(("band", "team"))
         return many and last.endswith("s") and not last.endswith("ss")
@@ -143,24 +144,24 @@ class Speaker:
         return Subject("name", self.label(node), self.plural(node))
 
     def by_short_name(self, node: int) -> Subject | None:
-        """The last part of a person's name, if it is one of their names."""
+        """The last word of a person's name, if the graph has it as an alias."""
         words = self.label(node).split()
-        known = self.traits(node).human and len(words) > 1 and all(word[:1].isupper() for word in words)
-        last = words[-1] if known else ""
+        splits = self.traits(node).human and len(words) > 1 and all(word[:1].isupper() for word in words)
+        last = words[-1] if splits else ""
         return Subject("short", last) if len(last) > 2 and last in self.graph.names(node) else None
 
     def by_kind(self, node: int) -> list[Subject]:
-        """ "The game": what it can be called by its kind."""
-        known = self.traits(node).kinds
+        """Definite nouns for the entity, such as "the game"."""
+        trait_kinds = self.traits(node).kinds
         if self.traits(node).human:
-            words = [name for name in self.kinds(node) if len(name.split()) <= 2 and name in known]
+            words = [name for name in self.kinds(node) if len(name.split()) <= 2 and name in trait_kinds]
         else:
-            named = (word for sort in sorted(self.sorts(node)) for word in self.wordings.kinds.get(sort, ()))
-            words = [word for word in named if word in known]
+            nouns = (word for sort in sorted(self.sorts(node)) for word in self.wordings.kinds.get(sort, ()))
+            words = [word for word in nouns if word in trait_kinds]
         return [Subject("kind", f"the {word}") for word in dict.fromkeys(words)]
 
     def pronoun(self, node: int) -> Pronoun | None:
-        if "character" in self.sorts(node):  # nobody calls Sherlock Holmes "it"
+        if "character" in self.sorts(node):  # Sherlock Holmes is neither human nor "it"
             return None
         return pronoun_for(self.traits(node), plural=self.plural(node))
 
@@ -169,46 +170,47 @@ class Speaker:
         return None if found is None else Subject("pronoun", found.subject, found.subject == "they")
 
     def named(self, node: int) -> list[Segment]:
-        """A name, with "the" where it takes one."""
+        """The name of an entity, with "the" if it takes one."""
         label = self.label(node)
         the = [Segment("the ")] if self._takes_the(node, label) else []
         return [*the, Segment(label, node, "WIKI" if self.is_proper(node) else "KG")]
 
     def _takes_the(self, node: int, label: str) -> bool:
-        said = self.wordings
-        if label in said.without_the or label.casefold().startswith(("the ", "a ", "an ")):
+        wordings = self.wordings
+        if label in wordings.without_the or label.casefold().startswith(("the ", "a ", "an ")):
             return False
-        return said.the_names.search(label) is not None or not said.the_sorts.isdisjoint(self.sorts(node))
+        return wordings.the_names.search(label) is not None or not wordings.the_sorts.isdisjoint(self.sorts(node))
 
     # Wordings
 
     def fits(self, wording: Wording, node: int) -> bool:
-        """Whether a wording can be said of an entity, as far as it goes by what it is."""
-        of_its_sort = not wording.of or not wording.of.isdisjoint(self.sorts(node))
-        return of_its_sort and wording.alive in (None, not self.is_past(node))
+        """True if the entity has the sort and tense that the wording requires."""
+        has_sort = not wording.of or not wording.of.isdisjoint(self.sorts(node))
+        return has_sort and wording.alive in (None, not self.is_past(node))
 
     def choose_objects(
-        self, wording: Wording, node: int, rng: random.Random, taken: Collection[Fact], most: int = 3
+        self, wording: Wording, node: int, rng: random.Random, excluded: Collection[Fact], limit: int = 3
     ) -> dict[str, list[int]] | None:
-        """Objects for a wording about an entity, none of the facts that are `taken`; None if it cannot be said.
+        """Choose objects for a wording about an entity, without the `excluded` facts; None if it has no fitting ones.
 
-        No object comes twice: not "developed by Nintendo and published by Nintendo".
+        `limit` is the maximum for a wording that takes some objects. No object occurs twice: not "developed by Nintendo
+        and published by Nintendo".
         """
         chosen: dict[str, list[int]] = {}
         for relation in wording.relations:
             every = self.facts(node).get(relation, ())
             fitting = [tail for tail in every if self._fits_object(wording, tail)]
-            free = [tail for tail in fitting if forward(node, relation, tail) not in taken]
+            free = [tail for tail in fitting if forward(node, relation, tail) not in excluded]
             if wording.objects in ("one", "all"):
-                limit = 1 if wording.objects == "one" else MOST_OBJECTS
-                if not 0 < len(free) == len(every) <= limit:
+                allowed = 1 if wording.objects == "one" else MOST_OBJECTS
+                if not 0 < len(free) == len(every) <= allowed:
                     return None
                 chosen[relation] = free
             elif not free:
                 return None
             else:
                 single = wording.objects == "any" or relation == INSTANCE_OF or is_literal(self.graph.id(free[0]))
-                chosen[relation] = rng.sample(free, 1 if single else min(len(free), rng.choice((1, 1, 2, most))))
+                chosen[relation] = rng.sample(free, 1 if single else min(len(free), rng.choice((1, 1, 2, limit))))
         every_tail = [tail for tails in chosen.values() for tail in tails]
         return chosen if len(set(every_tail)) == len(every_tail) else None
 
@@ -227,17 +229,17 @@ class Speaker:
         *,
         american: bool = True,
     ) -> list[Segment] | None:
-        """The words of a wording, with dates in the American or European way; None if a slot cannot be filled."""
+        """Fill the slots of a wording; None if one cannot be filled. `american` puts the month before the day."""
         segments: list[Segment] = []
-        told = agrees = wording.role == "aside"
+        subject_done = agrees = wording.role == "aside"
         for piece in wording.pieces:
             if isinstance(piece, str):
                 segments.append(Segment(piece))
                 continue
             if piece.kind in ("subject", "possessive", "object"):
-                made = self._subject_segments(piece, node, subject, again=told)
+                made = self._subject_segments(piece, node, subject, again=subject_done)
                 agrees = piece.kind == "subject" and not (segments and _PREPOSITION.search(segments[-1].text))
-                told = True
+                subject_done = True
             elif piece.kind == "fact":
                 made = self._object_segments(piece, tails, rng, american=american)
             else:
@@ -248,7 +250,7 @@ class Speaker:
         return segments
 
     def _subject_segments(self, slot: Slot, node: int, subject: Subject, *, again: bool) -> list[Segment] | None:
-        """X: as the sentence says it, and when it comes again by a pronoun."""
+        """Words for X: those of `subject`, or a pronoun if X occurs `again`."""
         pronoun = self.pronoun(node)
         if again and pronoun is None:
             return None
@@ -264,14 +266,14 @@ class Speaker:
         segments: list[Segment] = []
         nodes = tails[slot.of]
         for before, node in zip(separators(len(nodes)), nodes, strict=True):
-            said = self._object(node, slot.form, rng, american=american)
-            if said is None:
+            made = self._object(node, slot.form, rng, american=american)
+            if made is None:
                 return None
-            segments += [Segment(before), *said] if before else said
+            segments += [Segment(before), *made] if before else made
         return segments
 
     def _object(self, node: int, form: str, rng: random.Random, *, american: bool) -> list[Segment] | None:
-        """One object, in the form of its slot."""
+        """Words for one object, in the form of its slot."""
         id = self.graph.id(node)
         if is_date(id):
             date = say_date(Date.parse_id(id), rng, form=form, american=american) if form != "a" else None
@@ -291,7 +293,7 @@ class Speaker:
     def _word_segments(
         self, slot: Slot, node: int, tails: Tails, rng: random.Random, *, plural: bool
     ) -> list[Segment] | None:
-        """What a slot gives that mentions nobody."""
+        """Words for a slot that mentions no entity."""
         if slot.kind == "kind":
             kinds = self.kinds(node)
             kind = rng.choice(kinds) if kinds else ""
@@ -308,14 +310,14 @@ class Speaker:
         return [Segment(conjugated(slot.form, plural=plural, past=past))]
 
     def _gender(self, nodes: Iterable[int]) -> int:
-        """Which of three options: male, female, or whatever it is."""
+        """Index of the option for the gender: 0 male, 1 female, 2 otherwise."""
         genders = {self.traits(node).gender for node in nodes}
         return 0 if genders == {"male"} else 1 if genders == {"female"} else 2
 
 
 @lru_cache(1 << 12)
 def takes_pronoun(wording: Wording) -> bool:
-    """Whether a pronoun can stand for X: not in "the capital of he", nor in "he, the author"."""
+    """True if a pronoun can replace X: not in "the capital of he", nor in "he, the author"."""
     for place, piece in enumerate(wording.pieces):
         before, after = wording.pieces[max(place - 1, 0) : place], wording.pieces[place + 1 : place + 2]
         if isinstance(piece, Slot) and piece.kind == "subject":
@@ -327,19 +329,19 @@ def takes_pronoun(wording: Wording) -> bool:
 
 
 def begins_with_subject(wording: Wording) -> bool:
-    """Whether it begins with X, or with what belongs to X."""
+    """True if the wording begins with {X} or {X's}."""
     first = wording.pieces[0]
     return isinstance(first, Slot) and first.kind in ("subject", "possessive")
 
 
 def is_plain(wording: Wording) -> bool:
-    """Whether it says facts and begins so that something can be put before it: with X, or with "The"."""
+    """True if the wording states facts and can follow a connective: it begins with a slot or with "The"."""
     first = wording.pieces[0]
     return bool(wording.relations) and (isinstance(first, Slot) or first.startswith("The "))
 
 
 def is_relative(wording: Wording) -> bool:
-    """Whether it says by its first word whom it is about: "who", "which", "whose", "where"."""
+    """True if the wording begins with a relative pronoun: "who", "which", "whose", "where"."""
     first = wording.pieces[0]
     if isinstance(first, Slot):
         return first.kind == "who"

@@ -1,8 +1,7 @@
-"""Facts of a graph put into words: short texts about its entities, annotated by construction.
+"""Verbalise the facts of a graph: short texts about its entities, annotated by construction.
 
-A model learns from them what a relation sounds like, and that after "The capital of X is" a fact is due. Nothing is
-written for particular relations: their names and aliases are put into the frames that fit them (see `phrases`). So a
-graph of one's own works as well.
+A model learns from them how a relation is expressed, and that a fact follows "The capital of X is". The names and
+aliases of any relation are put into frames that fit them (see `phrases`), so this works for every graph.
 
 documents = list(verbalise(graph, 1000, seed=0))
 """
@@ -36,34 +35,32 @@ _IS = re.compile(r"^(?:is|was|are|were) ")
 _KIND_END = re.compile(r" (?:of|in|for|with) |,| \(")
 HUMAN = "human"
 ATTEMPTS = 10_000
-"""Facts that are tried before a graph is found to have none that can be said."""
+"""Number of texts tried before the graph is rejected because none of its facts can be verbalised."""
 CLASS_RELATIONS = ("P106", INSTANCE_OF, "P279")
-"""What kind of thing an entity is, best first: occupation, instance of, subclass of."""
-
-
+"""Relations that give the kind of an entity, best first: occupation, instance of, subclass of."""
 ENDINGS = (".", ".", ".", ".", ", as is well known .", ", according to most sources .", ";", ".")
 
 
 @dataclass(frozen=True)
 class VerbaliseConfig:
-    """What is said."""
+    """Contents of the generated texts."""
 
     sentences: int = 4
-    """At most so many about one entity."""
+    """Maximum number of sentences about one entity."""
     more_subjects: tuple[float, float, float] = (0.5, 0.3, 0.2)
-    """How often a text is about one entity, two or three."""
+    """Probabilities that a text is about one, two or three entities."""
     headings: float = 0.25
-    """How often it begins with a line that only names one of them."""
+    """Probability that a text begins with a heading: the name of one of its entities."""
     hold_out_relations: Collection[str] = ()
-    """Relations that are never put into words: to see whether a model generalises to them."""
+    """Relations that are never verbalised, to measure how a model generalises to them."""
     hold_out_frames: Collection[str] = ()
     """Frames that are never used."""
     smooth: float = 0.5
-    """Relations are drawn in proportion to the number of their facts to this power."""
+    """Exponent: a relation is drawn in proportion to the number of its facts to this power."""
 
 
 class Question(NamedTuple):
-    """Words up to where the tail of a fact is due; words [start, end) name its head."""
+    """A sentence that ends before the tail of its fact; words [start, end) name the head."""
 
     words: tuple[str, ...]
     start: int
@@ -72,6 +69,8 @@ class Question(NamedTuple):
 
 
 class _Choice(NamedTuple):
+    """A frame for a fact and the words for its slots."""
+
     frame: str
     values: dict[str, str]
     names: dict[str, list[str]]
@@ -80,14 +79,14 @@ class _Choice(NamedTuple):
 
 @dataclass
 class _Text:
-    """Words and mentions as they are put down."""
+    """An unfinished text: its tokens and mentions."""
 
     tokens: list[str] = field(default_factory=lambda: [START])
     mentions: list[Mention] = field(default_factory=list)
 
 
 class Verbaliser:
-    """Puts facts of one graph into words."""
+    """Writes sentences for the facts of one graph."""
 
     def __init__(self, graph: KnowledgeGraph, config: VerbaliseConfig | None = None) -> None:
         self.graph = graph
@@ -103,7 +102,7 @@ class Verbaliser:
         relations, first, count = np.unique(self._relation[order], return_index=True, return_counts=True)
         self._of = {int(r): order[a : a + n] for r, a, n in zip(relations, first, count, strict=True)}
         self.relations: list[int] = relations.tolist()
-        """All that have facts."""
+        """All relations that have facts."""
         self._weights = [self.weight(relation) for relation in self.relations]
         if not any(self._weights):
             raise GraphError(
@@ -113,17 +112,17 @@ class Verbaliser:
             )
 
     def weight(self, relation: int) -> float:
-        """How often it is drawn, in proportion."""
+        """Unnormalised probability of drawing a relation; 0 if it has no usable name."""
         return float(len(self._of[relation]) ** self.config.smooth) if self.phrases(relation) else 0.0
 
     def phrases(self, relation: int) -> list[Phrase]:
-        """The ways to name a relation that can stand in a sentence."""
+        """Names of a relation that fit a frame."""
         found = self._phrases.get(relation)
         if found is None:
             id = self.graph.relation_id(relation)
-            silent = ":" in id or id in self.config.hold_out_relations
-            names = [] if silent else self.graph.relation_names(id)
-            # what several relations are called tells none of them, but a label has the right to be said
+            excluded = ":" in id or id in self.config.hold_out_relations
+            names = [] if excluded else self.graph.relation_names(id)
+            # an alias shared by several relations is ambiguous and left out; a label is always used
             own = [name for place, name in enumerate(names) if place == 0 or self._owners[name.casefold()] == 1]
             self._phrases[relation] = phrases_of(own) or phrases_of(names)
         return self._phrases[relation]
@@ -131,10 +130,10 @@ class Verbaliser:
     def frames(self, shape: Shape) -> list[str]:
         return [frame for frame in FRAMES[shape] if frame not in self.config.hold_out_frames]
 
-    # Entities in words
+    # Names and kinds of entities
 
     def name(self, node: int, rng: random.Random) -> list[str]:
-        """One of the names of an entity, mostly the first; a date or quantity in one of its usual forms."""
+        """Tokens of a name of an entity, mostly the first one; a date or quantity in one of its usual forms."""
         names = self.graph.aliases(node)[:4]
         if not names:
             return []
@@ -143,7 +142,7 @@ class Verbaliser:
         return tokenizer().words(chosen)
 
     def _find_kind(self, node: int) -> tuple[str, ...]:
-        """What kinds of thing an entity is, in one or two words."""
+        """Kinds of an entity, in up to three words each."""
         found = []
         for id in CLASS_RELATIONS:
             relation = self.graph.find_relation(id)
@@ -162,7 +161,7 @@ class Verbaliser:
         return any(HUMAN in self.graph.names(tail)[:1] for tail in tails)
 
     def _is_true(self, phrase: Phrase, tail: int) -> bool:
-        """Whether the tail is of the kind that the phrase says."""
+        """True if the tail is of the kind that the phrase requires."""
         wanted = phrase.tail_kind
         return wanted is None or any(kind.split()[-1] == wanted.split()[-1] for kind in self._kind(tail))
 
@@ -171,9 +170,9 @@ class Verbaliser:
     def _choose(
         self, rng: random.Random, fact: tuple[int, int, int], *, asks: bool, others: Collection[int] = ()
     ) -> _Choice | None:
-        """A frame for a fact and what stands in it; None if it cannot be said. One that `asks` ends in {y}.
+        """Choose a frame and names for a fact; None if it cannot be verbalised.
 
-        It fits the `others` too, in place of the tail.
+        With `asks`, the frame ends in {y}. Its phrase fits the `others` as tails too.
         """
         head, relation, tail = fact
         names = {"x": self.name(head, rng), "y": self.name(tail, rng)}
@@ -191,7 +190,7 @@ class Verbaliser:
             names["y"] = tokenizer().words(render_date(Date(YEAR, Date.parse_id(self.graph.id(tail)).year))[0])
         if not _IS.match(phrase.text):
             frames = [frame for frame in frames if "{r_without_is}" not in frame]
-        if is_literal(self.graph.id(tail)):  # a date cannot come first: it is nobody before its entity is there
+        if is_literal(self.graph.id(tail)):  # a date cannot be the first mention: it is no new entity
             frames = [frame for frame in frames if not frame.startswith("{y}")]
         if not frames:
             return None
@@ -206,7 +205,7 @@ class Verbaliser:
         return _Choice(rng.choice(frames), values, names, fact)
 
     def sentence(self, text: _Text, rng: random.Random, fact: tuple[int, int, int]) -> bool:
-        """Put one fact into words; False if it cannot be."""
+        """Append a sentence for a fact; False if the fact cannot be verbalised."""
         choice = self._choose(rng, fact, asks=False)
         if choice is None:
             return False
@@ -215,7 +214,7 @@ class Verbaliser:
         return True
 
     def _heading(self, text: _Text, rng: random.Random, node: int) -> None:
-        """A line with the name of an entity."""
+        """Append a line with the name of an entity."""
         if name := self.name(node, rng):
             mark = ["="] if rng.random() < 0.5 else []
             start = len(text.tokens) + len(mark)
@@ -225,7 +224,7 @@ class Verbaliser:
             )
 
     def question(self, rng: random.Random, fact: tuple[int, int, int], others: Collection[int] = ()) -> Question | None:
-        """A sentence that lacks its last part, the tail of the fact; the others could be there as well."""
+        """A sentence without its last part, the tail of the fact; `others` are further possible tails."""
         choice = self._choose(rng, fact, asks=True, others=others)
         if choice is None:
             return None
@@ -244,18 +243,18 @@ class Verbaliser:
             if key in ("x", "the_x", "y"):
                 if key == "the_x" and _COUNTRY_LIKE.search(" ".join(names["x"])):
                     text.tokens.append("the")
-                who = "y" if key == "y" else "x"
-                node, other = (tail, head) if who == "y" else (head, tail)
+                role = "y" if key == "y" else "x"
+                node, other = (tail, head) if role == "y" else (head, tail)
                 id, start = graph.id(node), len(text.tokens)
-                text.tokens += names[who]
-                if who != first:
+                text.tokens += names[role]
+                if role != first:
                     stored = graph.relation_id(relation)
-                    why = ((stored if who == "y" else REVERSE + stored,), (graph.id(other),))
+                    derivation = ((stored if role == "y" else REVERSE + stored,), (graph.id(other),))
                 elif id in seen:
-                    why = ((REFLEXIVE,), (id,))
+                    derivation = ((REFLEXIVE,), (id,))
                 else:
-                    why = ((NEW,), (id,))
-                text.mentions.append(Mention(start, len(text.tokens), id, "KG", *why))
+                    derivation = ((NEW,), (id,))
+                text.mentions.append(Mention(start, len(text.tokens), id, "KG", *derivation))
             elif part.startswith("{"):
                 text.tokens += tokenizer().words(values[key])
             else:
@@ -264,34 +263,37 @@ class Verbaliser:
     # Texts
 
     def document(self, number: int, seed: int) -> Document:
-        """A text about one entity, or about two or three in turns."""
+        """A text about one entity, or about two or three in random order."""
         rng = random.Random(f"{seed} {number}")
         for _ in range(ATTEMPTS):
             text = _Text()
             facts = self._topic(rng)
             if rng.random() < self.config.headings:
                 self._heading(text, rng, rng.choice(facts)[0])
-            said = [self.sentence(text, rng, fact) for fact in facts]
-            if any(said):
+            written = [self.sentence(text, rng, fact) for fact in facts]
+            if any(written):
                 return Document(f"facts {number}", text.tokens, text.mentions)
         raise GraphError(
-            f"of {ATTEMPTS:,} facts none can be put into words",
+            f"none of {ATTEMPTS:,} texts has a fact that can be put into words",
             place=self.graph.store.path,
-            remedy="give its entities names, and its relations names that fit what they lead to",
+            remedy="give its entities names, and its relations names that fit their tails",
         )
 
     def _topic(self, rng: random.Random) -> list[tuple[int, int, int]]:
-        """Facts to put into one text. Another entity is one that the first leads to, one with the same relation, or
-        any: so it is learned that who is spoken of decides, and not who came first."""
+        """Draw the facts of one text.
+
+        A further entity is the tail of the first fact, one with the same relation, or any: a model learns that the
+        subject of a sentence decides the fact, not the first entity of the text.
+        """
         first = self.draw(rng)
         firsts = [first]
         for _ in range(rng.choices((0, 1, 2), self.config.more_subjects)[0]):
-            way = rng.randrange(3)
+            choice = rng.randrange(3)
             about_tail = [] if is_literal(self.graph.id(first[2])) else self._about(first[2], rng)
-            if way == 0 and about_tail:
+            if choice == 0 and about_tail:
                 firsts.append(about_tail[0])
             else:
-                firsts.append(self.draw(rng, first[1] if way == 1 else None))
+                firsts.append(self.draw(rng, first[1] if choice == 1 else None))
         facts = list(firsts)
         for fact in firsts:
             others = [other for other in self._about(fact[0], rng) if other != fact]
@@ -301,18 +303,18 @@ class Verbaliser:
         return list(dict.fromkeys(facts))
 
     def draw(self, rng: random.Random, relation: int | None = None) -> tuple[int, int, int]:
-        """A fact (head, relation, tail) of the graph, of this relation or of any that can be said."""
+        """Draw a fact (head, relation, tail) of this relation, or of any that can be verbalised."""
         if relation is None:
             [relation] = rng.choices(self.relations, self._weights)
         place = int(rng.choice(self._of[relation]))
         return int(self._head[place]), int(relation), int(self._tail[place])
 
     def tail_of(self, rng: random.Random, relation: int) -> int:
-        """A tail that the relation has somewhere."""
+        """Draw the tail of some fact of the relation."""
         return self.draw(rng, relation)[2]
 
     def _about(self, node: int, rng: random.Random) -> list[tuple[int, int, int]]:
-        """Facts of an entity, each relation once, in any order."""
+        """Facts of an entity, one per relation, in random order."""
         relation, tail = self.graph.edges(node)
         forward = is_fact(relation)
         by_relation: dict[int, list[int]] = {}
@@ -325,7 +327,7 @@ class Verbaliser:
 
 
 def _facts(graph: KnowledgeGraph) -> tuple[Ints, Ints, Ints]:
-    """Heads, relations and tails of all facts as they are now, edits included."""
+    """Heads, relations and tails of all current facts, edits included."""
     base, touched = graph.overlay.base, graph.overlay.touched
     place = np.flatnonzero(is_fact(base.edge_relation))
     head = np.searchsorted(base.edge_offsets, place, side="right") - 1
@@ -341,7 +343,7 @@ def _facts(graph: KnowledgeGraph) -> tuple[Ints, Ints, Ints]:
 def verbalise(
     graph: KnowledgeGraph, count: int, *, seed: int = 0, config: VerbaliseConfig | None = None
 ) -> Iterator[Document]:
-    """So many texts, the same for a seed."""
+    """Generate `count` texts, reproducible by the seed."""
     verbaliser = Verbaliser(graph, config)
     for number in range(count):
         yield verbaliser.document(number, seed)

@@ -1,4 +1,4 @@
-"""Wordings: sentences with slots that facts are put into, read from TOML.
+"""Read wordings from TOML: sentence templates with slots for facts.
 
     [[relation.P36]]
     of = ["country"]
@@ -7,18 +7,18 @@
     held = ["The capital of {X} is {Y}"]
     aside = ["whose capital is {Y}"]
 
-`say` may be used in texts to train on, `held` are kept for texts and questions to measure with, `aside` and
-`held_aside` follow a name between commas. No wording ends in a full stop. Slots:
+`say` lists wordings for training texts, `held` those held out for evaluation texts and questions; `aside` and
+`held_aside` list wordings that follow a name between commas. No wording ends in a full stop. Slots:
 
-    {X} {X's} {x}           who the sentence is about: as subject, owner, object
-    {Y} {P36} {R:P36}       what the relation of the group, or another, leads to; several are joined with "and"
+    {X} {X's} {x}           the entity that the sentence is about: as subject, possessive, object
+    {Y} {P36} {R:P36}       tails of the relation of the group, or of another relation; several are joined with "and"
     {a Y} {on Y} {day Y} {year Y} {unit Y}
                             with "a" or "an", a date with "on" or "in", a date in full, a year, an amount with its unit
-    {kind} {a kind}         what kind of thing X is
-    {is} {has} {shares} …   a verb that agrees with X, in the past where X is; {is both} where Y is dead, too,
-                            {has always} nowhere
-    {one|many} {P37:one|many}         by the number of objects
-    {X:he|she|other} {Y:he|she|other} by gender
+    {kind} {a kind}         a noun for X: an occupation or a class
+    {is} {has} {shares} …   a verb that agrees with X; past tense if X is in the past, {is both} also if Y is,
+                            {has always} never
+    {one|many} {P37:one|many}         choice by the number of objects
+    {X:he|she|other} {Y:he|she|other} choice by gender
     {who}                   "who" or "which"
 """
 
@@ -38,7 +38,7 @@ from kglm.errors import ConfigError, DataError, misfit
 from kglm.kg.ids import is_document_relation
 
 Objects = Literal["one", "all", "some", "any"]
-"""What a wording takes: an object that stands alone, all that a relation has, some of them, or any one of them."""
+"""Objects that a wording takes: the only one of its relation, all of them, some of them, or any one of them."""
 Role = Literal["sentence", "aside", "opening", "together", "filler"]
 SLOTS = "{X}, {X's}, {x}, {Y}, {a Y}, {on Y}, {day Y}, {year Y}, {unit Y}, {kind}, {a kind}, {who}, {is}, {one|many}"
 _BRACES = re.compile(r"\{([^{}]*)\}")
@@ -49,14 +49,14 @@ _SUBJECTS = {"X": "subject", "X's": "possessive", "x": "object", "kind": "kind",
 
 
 class Slot(NamedTuple):
-    """A place in a wording: what comes there, of which relation, and in which form."""
+    """A slot of a wording: what fills it, of which relation, in which form."""
 
     kind: str
     """subject, possessive, object, kind, who; fact; verb; number, gender."""
     of: str = ""
-    """The relation of a fact or number; X or the relation whose gender decides."""
+    """Relation of a fact or number; for a gender, X or the relation whose tail decides."""
     form: str = ""
-    """a, on, day, year or unit; the verb; "a" before a kind."""
+    """For a fact: a, on, day, year or unit; for a verb: the verb; for a kind: "a" or nothing."""
     options: tuple[str, ...] = ()
 
 
@@ -65,36 +65,36 @@ Piece = str | Slot
 
 @dataclass(frozen=True)
 class Wording:
-    """A sentence, or a part of one, with slots."""
+    """A sentence or clause with slots."""
 
     text: str
     pieces: tuple[Piece, ...]
     role: Role
     held: bool = False
     of: frozenset[str] = frozenset()
-    """Sorts of which X must have one; none: whatever it is."""
+    """X must have one of these sorts; empty: any X."""
     to: frozenset[str] = frozenset()
     """The same for the objects."""
     alive: bool | None = None
     proper: bool | None = None
-    """Whether the objects must have names of their own, or must not."""
+    """True: objects must have proper names; False: they must not; None: any."""
     objects: Objects = "some"
 
     @property
     def relations(self) -> tuple[str, ...]:
-        """Those that it says, each once."""
+        """Relations whose facts the wording states, each once."""
         slots = (piece for piece in self.pieces if isinstance(piece, Slot))
         return tuple(dict.fromkeys(slot.of for slot in slots if slot.kind == "fact"))
 
     @property
     def ends_in_object(self) -> bool:
-        """Whether what it says comes last, so that it can be asked for."""
+        """True if the wording ends in the object of its only relation, so that it can be a question."""
         last = self.pieces[-1]
         return isinstance(last, Slot) and last.kind == "fact" and len(self.relations) == 1
 
 
 class Heading(NamedTuple):
-    """A line over sentences about some relations."""
+    """Titles for a section about some relations."""
 
     titles: tuple[str, ...]
     of: frozenset[str]
@@ -103,7 +103,7 @@ class Heading(NamedTuple):
 
 @dataclass(frozen=True)
 class Wordings:
-    """All that is needed to write about a graph."""
+    """Everything that a file of wordings defines."""
 
     place: str
     sentences: dict[str, tuple[Wording, ...]]
@@ -111,22 +111,22 @@ class Wordings:
     openings: tuple[Wording, ...]
     together: tuple[Wording, ...]
     fillers: tuple[Wording, ...]
-    """Sentences that say no fact."""
+    """Sentences without facts."""
     headings: tuple[Heading, ...]
     connectives: tuple[str, ...]
     contrasts: tuple[str, ...]
     sorts: dict[str, str]
-    """From the name of a class to what sort of thing it is."""
+    """Sort by the name of a class."""
     kinds: dict[str, tuple[str, ...]]
-    """What a thing of a sort is called for short: "the game"."""
+    """Nouns for an entity of a sort, as in "the game"."""
     silent: frozenset[str]
-    """Names that are never said."""
+    """Names that are never used."""
     the_names: re.Pattern[str]
     the_sorts: frozenset[str]
-    """Names that take "the": by their words, or by sort."""
+    """Names with "the": those that match `the_names`, and those of entities of these sorts."""
     without_the: frozenset[str]
     same: dict[str, tuple[str, ...]]
-    """Relations that say the same as another: "father of" and "child of", read from the other end."""
+    """For each relation, those that state the same fact: "father of" and, from the other end, "child of"."""
 
     def all(self) -> Iterator[Wording]:
         """Every wording."""
@@ -136,7 +136,7 @@ class Wordings:
         yield from (*self.openings, *self.together)
 
 
-# The file. Types are checked by msgspec; what the values mean is checked below.
+# Records of the file: msgspec checks the types, `_Builder` checks the values.
 
 
 class _Group(msgspec.Struct, forbid_unknown_fields=True):
@@ -180,22 +180,22 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def read_wordings(path: Path = WORDINGS) -> Wordings:
-    """The wordings of a file; what is wrong with it is told with its place."""
+    """Read a file of wordings; an error names the place in the file."""
     try:
         record = msgspec.convert(config.read(path), _File, strict=True)
     except msgspec.ValidationError as error:
         raise DataError(
             misfit(error, "the file"),
             place=path,
-            remedy="see the head of kglm/annotate/wordings.py for the form of the file",
+            remedy="see kglm/writing/wordings.py for the format of the file",
         ) from error
     except ConfigError as error:
-        raise DataError(error.what, place=path, remedy="mend the syntax of the file") from error
+        raise DataError(error.what, place=path, remedy="correct the syntax of the file") from error
     return _Builder(record, path).wordings()
 
 
 class _Builder:
-    """Makes wordings of a file, and refuses what cannot be."""
+    """Checks the records of a file and builds `Wordings`."""
 
     def __init__(self, record: _File, path: Path) -> None:
         self._record = record
@@ -213,10 +213,10 @@ class _Builder:
         for relation, groups in record.relation.items():
             place = f"relation.{relation}"
             self._check_relation(relation, place)
-            said = [w for k, g in enumerate(groups, 1) for w in self._group(g, f"{place} {k}", "sentence", relation)]
-            self._check_duplicates(said, place)
-            sentences[relation] = tuple(wording for wording in said if wording.role == "sentence")
-            asides[relation] = tuple(wording for wording in said if wording.role == "aside")
+            every = [w for k, g in enumerate(groups, 1) for w in self._group(g, f"{place} {k}", "sentence", relation)]
+            self._check_duplicates(every, place)
+            sentences[relation] = tuple(wording for wording in every if wording.role == "sentence")
+            asides[relation] = tuple(wording for wording in every if wording.role == "aside")
         return Wordings(
             place=str(self._path),
             sentences=sentences,
@@ -261,7 +261,7 @@ class _Builder:
                 yield wording
 
     def _pieces(self, text: str, relation: str, place: str) -> Iterator[Piece]:
-        """The words and slots of a wording."""
+        """Split a wording into texts and slots."""
         at = 0
         for match in _BRACES.finditer(text):
             if before := text[at : match.start()]:
@@ -290,7 +290,7 @@ class _Builder:
         raise self._error(f"unknown slot {{{name}}}", place, f"use {SLOTS}")
 
     def _relation_of(self, name: str, relation: str, slot: str, place: str) -> str:
-        """The relation of a slot: {Y} is the one of the group."""
+        """Relation of a slot; {Y} stands for the relation of the group."""
         if name != "Y":
             return name
         if not relation:
@@ -301,32 +301,32 @@ class _Builder:
         slots = [piece for piece in wording.pieces if isinstance(piece, Slot)]
         about = any(slot.kind in ("subject", "possessive", "object") for slot in slots)
         if not wording.relations and wording.role not in ("opening", "filler"):
-            raise self._error(f"{wording.text!r} says no fact", place, "give it a slot for an object, such as {Y}")
+            raise self._error(f"{wording.text!r} states no fact", place, "give it a slot for an object, such as {Y}")
         if relation and relation not in wording.relations:
-            raise self._error(f"{wording.text!r} does not say {relation}", place, "give it the slot {Y}")
+            raise self._error(f"{wording.text!r} does not state {relation}", place, "give it the slot {Y}")
         if wording.role == "aside" and any(slot.kind == "subject" for slot in slots):
-            raise self._error(f"{wording.text!r} names X", place, "an aside follows the name: leave {X} out")
+            raise self._error(f"{wording.text!r} names X", place, "leave {X} out: an aside follows the name")
         if wording.relations and wording.role != "aside" and not about:
-            raise self._error(f"{wording.text!r} does not say who it is about", place, "give it the slot {X}")
+            raise self._error(f"{wording.text!r} has no subject", place, "give it the slot {X}")
         if wording.text.endswith("."):
-            raise self._error(f"{wording.text!r} ends in a full stop", place, "leave it out: it is added")
+            raise self._error(f"{wording.text!r} ends in a full stop", place, "leave it out: it is added automatically")
 
     def _check_duplicates(self, wordings: Sequence[Wording], place: str) -> None:
         held = {wording.text for wording in wordings if wording.held}
         for wording in wordings:
             if not wording.held and wording.text in held:
-                what = f"{wording.text!r} is held out and used as well"
+                what = f"{wording.text!r} is both held out and used for training"
                 raise self._error(what, place, "remove one of the two")
 
     def _check_relation(self, relation: str, place: str) -> None:
         if not is_document_relation(relation):
-            raise self._error(f"{relation!r} is no relation", place, "write P… or R:P…")
+            raise self._error(f"{relation!r} is not a relation id", place, "write P… or R:P…")
 
     def _families_of(self, names: Sequence[str], place: str) -> frozenset[str]:
         return self._known_sorts(names, place, self._sorts | frozenset(self._families))
 
     def _known_sorts(self, names: Sequence[str], place: str, known: frozenset[str]) -> frozenset[str]:
-        """Sorts by their names and those of families."""
+        """Sorts of the given names, where the name of a family stands for all its sorts."""
         for name in names:
             if name not in known:
                 raise self._error(f"unknown sort {name!r}", place, f"use one of {', '.join(sorted(known))}")
@@ -336,14 +336,14 @@ class _Builder:
         try:
             return re.compile("|".join(f"(?:{pattern})" for pattern in patterns) or r"(?!)")
         except re.error as error:
-            raise self._error(f"is no pattern ({error})", "the.patterns", "mend it") from error
+            raise self._error(f"is not a regular expression ({error})", "the.patterns", "correct it") from error
 
     def _error(self, what: str, place: str, remedy: str) -> DataError:
         return DataError(what, place=f"{self._path}, {place}", remedy=remedy)
 
 
 def _mutual(groups: Sequence[Sequence[str]]) -> dict[str, tuple[str, ...]]:
-    """For each member of a group, all others of its groups."""
+    """For each member of the groups, all other members of its groups."""
     found: dict[str, tuple[str, ...]] = {}
     for group in groups:
         for each in group:

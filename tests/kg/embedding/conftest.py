@@ -1,4 +1,4 @@
-"""The ring of `rings` as a graph, for all tests of vectors; a module that has a `path` of its own keeps it."""
+"""The ring of `rings` as a graph, for all tests of vectors; a module can override `path`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.worlds import make_store
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_store(tmp_path_factory.mktemp("world"), ring(), {"Q5000": ("nobody",)})
+    return make_store(tmp_path_factory.mktemp("world"), ring(), {"Q5000": ("isolated",)})
 
 
 @pytest.fixture(scope="module")

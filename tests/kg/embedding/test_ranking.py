@@ -33,7 +33,7 @@ def brute_force_ranks(
 
 @pytest.mark.parametrize("at_once", [1, 100, 1 << 20])
 def test_ranks_equal_brute_force(data: GraphTriples, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whole numbers: distances are exact, and there are many ties. Not of unit norm, which ranks do not rely on."""
+    """Vectors of integers give exact distances and many ties; ranks do not need unit norm."""
     monkeypatch.setattr(ranking, "SCORES_AT_ONCE", at_once)
     generator = np.random.default_rng(5)
     entity = generator.integers(-1, 2, (data.rows, 3)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""TransE: each step equals autograd, training is repeatable to the bit and can go on from what was saved."""
+"""TransE: steps equal autograd, training is reproducible bit for bit and can be resumed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def unit(array: np.ndarray) -> np.ndarray:
 
 
 def toy_pairs(generator: np.random.Generator, count: int, relations: int, entities: int) -> Pairs:
-    """Few rows and many pairs: every row is met several times, also twice in one pair."""
+    """Few rows and many pairs: every row occurs several times, also twice in one pair."""
     draw = generator.integers
     return Pairs(
         relations + draw(0, entities, count),
@@ -83,7 +83,7 @@ def test_steps_equal_autograd_with_a_dense_optimiser(optimiser: str) -> None:
     assert table.squares_RD is None or np.allclose(table.squares_RD, descent.state[oracle]["sum"], rtol=1e-4)
 
 
-def test_a_step_leaves_other_rows_alone_and_entities_at_unit_norm() -> None:
+def test_step_changes_only_its_rows_and_keeps_unit_norm() -> None:
     generator = np.random.default_rng(0)
     start = unit(generator.standard_normal((50, 16)))
     table = Table(start.copy(), np.full_like(start, EPSILON), 10)
@@ -105,7 +105,7 @@ def trained(data: GraphTriples, config: TransEConfig) -> TransE:
     return run
 
 
-def test_training_finds_the_structure(data: GraphTriples) -> None:
+def test_training_learns_the_structure_of_the_ring(data: GraphTriples) -> None:
     untrained = TransE(data, replace(SMALL, dim=16))
     run = trained(data, replace(SMALL, dim=16, epochs=150))
     before = metrics(data, data.triples.take(data.triples.tail > MEAN), *untrained.vectors())
@@ -113,7 +113,7 @@ def test_training_finds_the_structure(data: GraphTriples) -> None:
     assert after["mrr"] > 5 * before["mrr"] and run.active < 0.5
 
 
-def test_special_rows(data: GraphTriples) -> None:
+def test_shared_rows_of_dates_quantities_and_the_mean(data: GraphTriples) -> None:
     entity_RD, relation_RD = trained(data, SMALL).vectors()
     assert entity_RD.shape == (data.rows, 8) and relation_RD.shape == (data.relations, 8)
     assert not relation_RD[:2].any()
@@ -127,7 +127,7 @@ def test_special_rows(data: GraphTriples) -> None:
 
 
 @pytest.mark.parametrize("optimiser", ["adagrad", "sgd"])
-def test_the_same_seed_gives_the_same_bits(data: GraphTriples, optimiser: str) -> None:
+def test_same_seed_gives_identical_vectors(data: GraphTriples, optimiser: str) -> None:
     config = replace(SMALL, optimiser=optimiser, negatives=2)
     first, again = trained(data, config), trained(data, config)
     assert np.array_equal(first.table.vector_RD, again.table.vector_RD)
@@ -135,7 +135,7 @@ def test_the_same_seed_gives_the_same_bits(data: GraphTriples, optimiser: str) -
     assert not np.array_equal(first.table.vector_RD, other.table.vector_RD)
 
 
-def test_every_triple_is_seen_once_in_an_epoch(data: GraphTriples, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_triple_is_used_once_per_epoch(data: GraphTriples, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transe, "ROUND_PAIRS", 64)
     run = TransE(data, replace(SMALL, negatives=2, epochs=2))
     seen: list[tuple[int, int, int]] = []
@@ -155,7 +155,7 @@ def test_every_triple_is_seen_once_in_an_epoch(data: GraphTriples, monkeypatch: 
     assert seen[:half] != seen[half:]
 
 
-def test_going_on_from_a_state_is_never_stopping(
+def test_resumed_training_equals_uninterrupted_training(
     data: GraphTriples, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transe, "ROUND_PAIRS", 64)
@@ -171,7 +171,7 @@ def test_going_on_from_a_state_is_never_stopping(
     assert np.array_equal(run.table.squares_RD, whole.table.squares_RD)
 
 
-def test_a_damaged_state_is_passed_over(data: GraphTriples, tmp_path: Path) -> None:
+def test_damaged_state_is_ignored(data: GraphTriples, tmp_path: Path) -> None:
     run = trained(data, SMALL)
     run.save(tmp_path / "state", {})
     directory = newest(tmp_path / "state")
@@ -183,7 +183,7 @@ def test_a_damaged_state_is_passed_over(data: GraphTriples, tmp_path: Path) -> N
     assert not again.restore(tmp_path / "state", {})
 
 
-def test_a_thread_can_train(path: Path) -> None:
+def test_training_works_outside_the_main_thread(path: Path) -> None:
     reports: list[object] = []
     worker = threading.Thread(target=lambda: reports.append(embed_graph(path, SMALL)))
     worker.start()
@@ -191,7 +191,7 @@ def test_a_thread_can_train(path: Path) -> None:
     assert len(reports) == 1
 
 
-def test_embedding_a_graph(tmp_path: Path) -> None:
+def test_embed_graph_reports_and_saves(tmp_path: Path) -> None:
     path = make_store(tmp_path, ring())
     threads = torch.get_num_threads()
     report = embed_graph(path, SMALL)
@@ -205,13 +205,13 @@ def test_embedding_a_graph(tmp_path: Path) -> None:
     assert np.array_equal(vectors.entity_RD, entity_RD) and np.array_equal(vectors.relation_RD, relation_RD)
 
 
-def test_nothing_held_out_means_nothing_measured(tmp_path: Path) -> None:
+def test_no_metrics_without_held_out_facts(tmp_path: Path) -> None:
     report = embed_graph(make_store(tmp_path, ring()), replace(SMALL, held_out=0))
     assert report.mrr is report.hits10 is None and report.held_out == 0
     json.dumps(report.mrr)
 
 
-def test_a_graph_of_literals_only_has_vectors(tmp_path: Path) -> None:
+def test_graph_whose_tails_are_all_literals(tmp_path: Path) -> None:
     path = make_store(tmp_path, [("Q1", "P569", BORN)])
     report = embed_graph(path, SMALL)
     assert report.entities == 1 and report.mrr is None
@@ -225,23 +225,23 @@ def test_a_graph_of_literals_only_has_vectors(tmp_path: Path) -> None:
     [("dim", 0), ("epochs", 0), ("learning_rate", 0.0), ("learning_rate", float("nan")), ("margin", -1.0),
      ("batch", 0), ("seed", -1), ("optimiser", "adam"), ("save_every", float("nan"))],
 )  # fmt: skip
-def test_wrong_settings_are_named(name: str, value: object) -> None:
+def test_invalid_settings_are_an_error(name: str, value: object) -> None:
     with pytest.raises(ConfigError, match=name):
         TransEConfig(**{name: value})  # type: ignore[arg-type]
 
 
-def test_every_setting_is_described() -> None:
+def test_every_setting_has_a_description() -> None:
     assert set(describe(TransEConfig)) == set(TransEConfig.__dataclass_fields__)
 
 
-def test_vectors_that_diverge_are_not_saved(tmp_path: Path) -> None:
+def test_diverged_vectors_are_not_saved(tmp_path: Path) -> None:
     path = make_store(tmp_path, ring())
     with pytest.raises(KglmError, match="are not finite"):
         embed_graph(path, replace(SMALL, optimiser="sgd", learning_rate=1e38))
     assert newest(Path(f"{path}.vectors")) is None
 
 
-def test_a_graph_without_facts_is_refused(tmp_path: Path) -> None:
+def test_graph_without_facts_is_refused(tmp_path: Path) -> None:
     path = make_store(tmp_path, [("Q1", "P1", "Q2")])
     with KnowledgeGraph.open(path, writable=True) as graph:
         graph.remove("Q1", "P1", "Q2")
@@ -259,7 +259,7 @@ def run(*arguments: object) -> tuple[int, str]:
     return result.exit_code, result.stdout
 
 
-def test_the_verb_prints_measures(tmp_path: Path) -> None:
+def test_embed_command_prints_metrics(tmp_path: Path) -> None:
     path = make_store(tmp_path, ring())
     code, output = run(path, "--dim", 8, "--epochs", 2, "--learning-rate", 0.05, "--batch", 32, "--seed", 3, "--json")
     report = json.loads(output)
@@ -271,7 +271,7 @@ def test_the_verb_prints_measures(tmp_path: Path) -> None:
     assert code == 0 and "mrr" in output and "triples_per_second" in output
 
 
-def test_the_verb_does_not_wait_for_torch_to_show_its_help() -> None:
+def test_help_of_the_embed_command_does_not_import_torch() -> None:
     code = "import sys, kglm.cli.embed; print('torch' in sys.modules)"
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert process.stdout.strip() == "False"

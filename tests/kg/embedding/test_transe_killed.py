@@ -1,10 +1,10 @@
-"""Training of vectors in processes of its own: killed, asked to stop, two at once."""
+"""Training of vectors in separate processes: killed, interrupted, two at once."""
 
 from __future__ import annotations
 
 import os
 import signal
-import time
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import pytest
 
 from kglm.errors import KglmError
 from kglm.kg.embedding import transe
-from kglm.kg.embedding.transe import TransEConfig, embed_graph
+from kglm.kg.embedding.transe import TransE, TransEConfig, embed_graph
 from kglm.kg.snapshots import newest
 from support.rings import SMALL, ring
 from support.worlds import make_store
@@ -20,24 +20,35 @@ from support.worlds import make_store
 INTERRUPTED = 77
 
 
-def embed(path: Path, epochs: int) -> None:
+def embed(path: Path, epochs: int, saves: int, saved: Connection, stops: bool) -> None:
+    """Train; after some saved states, send a message, and if `stops`, wait to be killed."""
     transe.ROUND_PAIRS = 64
+    save, count = TransE.save, 0
+
+    def save_and_send(self: TransE, directory: Path, key: dict[str, Any]) -> None:
+        nonlocal count
+        save(self, directory, key)
+        count += 1
+        if count == saves:
+            saved.send(self.done)
+            if stops:
+                signal.pause()
+
+    TransE.save = save_and_send  # type: ignore[method-assign]
     try:
         embed_graph(path, TransEConfig(dim=32, epochs=epochs, batch=16, save_every=0))
     except KeyboardInterrupt:
         raise SystemExit(INTERRUPTED) from None
 
 
-def started(forks: Any, path: Path, epochs: int = 40) -> Any:
-    process = forks.Process(target=embed, args=(path, epochs))
+def started(forks: Any, path: Path, *, epochs: int = 40, saves: int = 1, stops: bool = True) -> Any:
+    """A training process that has saved its state `saves` times."""
+    receiver, sender = forks.Pipe(duplex=False)
+    process = forks.Process(target=embed, args=(path, epochs, saves, sender, stops))
     process.start()
+    sender.close()
+    assert receiver.recv() > 0
     return process
-
-
-def wait_for_state(path: Path) -> None:
-    deadline = time.monotonic() + 60
-    while newest(Path(f"{path}.vectors.partial")) is None and time.monotonic() < deadline:
-        time.sleep(0.01)
 
 
 def finished(path: Path) -> tuple[bool, bytes]:
@@ -47,13 +58,13 @@ def finished(path: Path) -> tuple[bool, bytes]:
     return report.resumed, b"".join((directory / f"{name}.npy").read_bytes() for name in ("entity", "relation"))
 
 
-def test_killed_and_run_again_is_never_killed(tmp_path: Path, forks: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_killed_and_resumed_training_gives_the_same_vectors(
+    tmp_path: Path, forks: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(transe, "ROUND_PAIRS", 64)
     whole, killed = (make_store(tmp_path / name, ring()) for name in ("whole", "killed"))
-    for pause in (0.0, 0.15):
-        process = started(forks, killed)
-        wait_for_state(killed)
-        time.sleep(pause)
+    for saves in (1, 20):
+        process = started(forks, killed, saves=saves)
         process.kill()
         process.join()
     assert newest(Path(f"{killed}.vectors")) is None
@@ -62,10 +73,9 @@ def test_killed_and_run_again_is_never_killed(tmp_path: Path, forks: Any, monkey
     assert finished(whole) == (False, vectors)
 
 
-def test_ctrl_c_leaves_a_state_to_go_on_from(tmp_path: Path, forks: Any) -> None:
+def test_interrupted_training_saves_its_state(tmp_path: Path, forks: Any) -> None:
     path = make_store(tmp_path, ring())
-    process = started(forks, path, 100_000)
-    wait_for_state(path)
+    process = started(forks, path, epochs=100_000, stops=False)
     os.kill(process.pid, signal.SIGINT)
     process.join(60)
     assert process.exitcode == INTERRUPTED
@@ -73,11 +83,10 @@ def test_ctrl_c_leaves_a_state_to_go_on_from(tmp_path: Path, forks: Any) -> None
     assert not Path(f"{path}.vectors.lock").exists()
 
 
-def test_two_at_once_are_told(tmp_path: Path, forks: Any) -> None:
+def test_second_training_of_a_graph_is_an_error(tmp_path: Path, forks: Any) -> None:
     path = make_store(tmp_path, ring())
-    process = started(forks, path, 100_000)
+    process = started(forks, path)
     try:
-        wait_for_state(path)
         with pytest.raises(KglmError, match="is training vectors"):
             embed_graph(path, SMALL)
     finally:

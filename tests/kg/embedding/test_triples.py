@@ -1,4 +1,4 @@
-"""The triples that vectors are trained on and measured with."""
+"""Triples for the training and evaluation of vectors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.rings import as_set, ring
 from support.worlds import make_store
 
 
-def test_rows_are_entities_with_facts_and_literals_share_two(path: Path) -> None:
+def test_rows_of_entities_with_facts_and_of_literals(path: Path) -> None:
     with KnowledgeGraph.open(path) as graph:
         data = graph_triples(graph)
         for node in range(len(graph)):
@@ -27,7 +27,7 @@ def test_rows_are_entities_with_facts_and_literals_share_two(path: Path) -> None
         assert sorted(set(data.row_of_node.tolist())) == list(range(data.rows))
 
 
-def test_triples_are_all_edges_but_reflexive_ones_each_once(path: Path) -> None:
+def test_triples_are_all_distinct_edges_except_reflexive_ones(path: Path) -> None:
     with KnowledgeGraph.open(path) as graph:
         data = graph_triples(graph)
         edges = {
@@ -42,20 +42,20 @@ def test_triples_are_all_edges_but_reflexive_ones_each_once(path: Path) -> None:
         assert (data.triples.relation == qualifier).sum() == 20
 
 
-def test_edits_are_in_the_triples(path: Path) -> None:
+def test_triples_include_edits(path: Path) -> None:
     with KnowledgeGraph.open(path) as stored:
         graph = stored.fork()
         graph.add("Q5000", "P1", "Q3")
         graph.add("Q5000", "P569", "1887")
         data = graph_triples(graph)
-        nobody, other = data.row_of_node[graph.number("Q5000")], data.row_of_node[graph.number("Q3")]
+        edited, other = data.row_of_node[graph.number("Q5000")], data.row_of_node[graph.number("Q3")]
         knows = graph.find_relation("P1")
         assert knows is not None
-        assert {(nobody, knows, other), (other, knows + 1, nobody)} <= as_set(data.triples)
-        assert (nobody, graph.find_relation("P569"), DATE) in as_set(data.triples)
+        assert {(edited, knows, other), (other, knows + 1, edited)} <= as_set(data.triples)
+        assert (edited, graph.find_relation("P569"), DATE) in as_set(data.triples)
 
 
-def test_held_out_facts_go_with_their_reverses(data: GraphTriples) -> None:
+def test_reverses_of_held_out_facts_are_held_out_too(data: GraphTriples) -> None:
     training, held_out = split(data, 50, np.random.default_rng(0))
     assert len(held_out) == 3  # 1 % of 240, rounded up
     reverse = Triples(held_out.tail, held_out.relation ^ 1, held_out.head)
@@ -65,7 +65,7 @@ def test_held_out_facts_go_with_their_reverses(data: GraphTriples) -> None:
     assert as_set(split(data, 50, np.random.default_rng(1)).held_out) != as_set(held_out)
 
 
-def test_nothing_loses_its_last_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_entity_and_relation_keeps_a_training_triple(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kglm.kg.embedding.triples.LARGEST_SHARE", 1.0)
     with KnowledgeGraph.open(make_store(tmp_path, ring(12))) as graph:
         data = graph_triples(graph)

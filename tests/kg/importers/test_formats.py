@@ -1,4 +1,4 @@
-"""The line formats other than Wikidata's dump, and the authors' files."""
+"""Importers of TSV, JSONL, KGTK, N-Triples and the authors' pickles."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def triples(batch: Batch) -> list[tuple[str, str, str]]:
 
 
 class TestFactsTsv:
-    def test_facts(self) -> None:
+    def test_facts_in_tsv(self) -> None:
         data = f"head\trelation\ttail\n# a comment\nQ1\tP2\tQ3\r\n\nQ1\tP2:P4\t{DATE}\tpreferred\n".encode()
         batch = parse_facts(data, 1, source())
         assert batch.facts == [("Q1", "P2", "Q3", 0, None), ("Q1", "P2:P4", DATE, 1, None)]
@@ -52,12 +52,12 @@ class TestFactsTsv:
             (b"Q1\tP2\t\xff", "invalid UTF-8"),
         ],
     )
-    def test_a_bad_line_is_counted_and_placed(self, line: bytes, reason: str) -> None:
+    def test_invalid_line_is_counted_and_reported(self, line: bytes, reason: str) -> None:
         batch = parse_facts(b"Q1\tP2\tQ3\n" + line + b"\nQ4\tP2\tQ3\n", 7, source())
         assert len(batch.facts) == 2 and batch.skipped == {reason: 1}
         assert [number for number, _ in batch.problems] == ([8] if reason != "deprecated statement" else [])
 
-    def test_names_instead_of_ids(self) -> None:
+    def test_ids_are_minted_from_names(self) -> None:
         batch = parse_facts(b"Ada Lovelace\tborn on\t10 December 1815\nAda Lovelace\tfather\tLord Byron\n", 1,
                             source(mint_ids=True))  # fmt: skip
         assert triples(batch) == [
@@ -71,7 +71,7 @@ class TestFactsTsv:
         tails = [fact[2] for fact in parse_facts(data, 1, source(iso_years=True)).facts]
         assert tails == ["T::9::-0044-00-00T00:00:00Z", "T::9::+0043-00-00T00:00:00Z"]
 
-    def test_an_empty_rank_is_the_normal_one(self) -> None:
+    def test_empty_rank_is_normal(self) -> None:
         assert parse_facts(b"Q1\tP2\tQ3\t\n", 1, source()).facts == [("Q1", "P2", "Q3", 0, None)]
 
     def test_relations_and_redirects(self) -> None:
@@ -108,7 +108,7 @@ class TestJsonl:
             (b'{"head": "Q1", "relation": "P1", "tail": "Q2", "qualifiers": {"P2": ["x"]}}', "tail is not an id"),
         ],
     )
-    def test_bad_lines(self, line: bytes, reason: str) -> None:
+    def test_invalid_lines_are_counted(self, line: bytes, reason: str) -> None:
         batch = parse_jsonl(b"\n" + line + b"\n", 1, source())
         assert batch.skipped == {reason: 1} and batch.problems[0][0] == 2
 
@@ -141,12 +141,12 @@ class TestKgtk:
         assert batch.entities == [("Q1", "a number", None)]
         assert batch.skipped == {"text in another language": 1}
 
-    def test_an_edge_of_an_edge_is_a_qualifier(self) -> None:
+    def test_edge_of_an_edge_is_a_qualifier(self) -> None:
         batch = self.parse(("e1-x", "Q1", "P54", "Q3", ""), ("q1", "e1-x", "P580", "^2001-01-01T00:00:00Z/9", ""))
         assert batch.facts[0][4] == "e1-x"
         assert batch.qualifiers == [("e1-x", "P580", "T::9::+2001-00-00T00:00:00Z")]
 
-    def test_what_is_left_out(self) -> None:
+    def test_skipped_edges_are_counted(self) -> None:
         batch = self.parse(
             ("a", "Q1", "P2", "Q3", "deprecated"),
             ("b", "Q1", "P625", "@1.0/2.0", ""),
@@ -165,7 +165,7 @@ class TestNTriples:
     def parse(self, *lines: str, **options: Any) -> Batch:
         return parse_ntriples("\n".join(lines).encode(), 1, source(**options))
 
-    def test_truthy(self) -> None:
+    def test_truthy_dump_of_wikidata(self) -> None:
         entity, direct, xsd = (
             "http://www.wikidata.org/entity",
             "http://www.wikidata.org/prop/direct",
@@ -200,7 +200,7 @@ class TestNTriples:
                 f'"{year}-03-15T00:00:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime> .')  # fmt: skip
         assert triples(self.parse(line))[0][2] == f"T::11::{expected}-03-15T00:00:00Z"
 
-    def test_other_graphs(self) -> None:
+    def test_other_rdf_graphs_with_minted_ids(self) -> None:
         home = "http://dbpedia.org"
         line = f"<{home}/resource/Ada_Lovelace> <{home}/ontology/birthPlace> <{home}/resource/London> ."
         assert self.parse(line).skipped == {"subject is not an entity": 1}
@@ -209,12 +209,12 @@ class TestNTriples:
         assert head.startswith("Q_Ada_Lovelace.") and relation == "P_birthPlace" and tail.startswith("Q_London.")
         assert (head, 2, "Ada Lovelace") in batch.names, "any label that the source gives goes first"
 
-    def test_one_name_in_two_namespaces_is_two_things(self) -> None:
+    def test_same_name_in_two_namespaces_gives_two_ids(self) -> None:
         lines = [f"<http://a.org/{place}/1> <http://a.org/near> <http://a.org/x/2> ." for place in ("people", "places")]
         batch = self.parse(*lines, mint_ids=True)
         assert len({head for head, _, _ in triples(batch)}) == 2 and len({tail for _, _, tail in triples(batch)}) == 1
 
-    def test_bad_lines(self) -> None:
+    def test_invalid_lines_are_counted(self) -> None:
         batch = parse_ntriples(b"rubbish\n\xff\xfe\n", 1, source())
         assert batch.skipped == {"not a triple": 1, "invalid UTF-8": 1}
 
@@ -241,11 +241,11 @@ class TestAuthors:
     @pytest.mark.parametrize(
         "value", [{"Q1": [1]}, {"Q1": {"set"}}, {"Q1": None}, {"Q1": [b"bytes"]}, {"Q1": [1.5]}, Path("x"), print]
     )
-    def test_anything_else_is_refused(self, tmp_path: Path, value: object) -> None:
+    def test_pickle_of_other_types_is_refused(self, tmp_path: Path, value: object) -> None:
         with pytest.raises(DataError, match="only dict, list, tuple and str are accepted"):
             load_restricted(self.save(tmp_path / "x.pkl", value).path)
 
-    def test_no_code_is_run(self, tmp_path: Path) -> None:
+    def test_pickle_runs_no_code(self, tmp_path: Path) -> None:
         canary = tmp_path / "canary"
 
         class Evil:
@@ -256,7 +256,7 @@ class TestAuthors:
             load_restricted(self.save(tmp_path / "evil.pkl", {"Q1": [Evil()]}).path)
         assert not canary.exists()
 
-    def test_damage(self, tmp_path: Path) -> None:
+    def test_damaged_pickle_is_an_error(self, tmp_path: Path) -> None:
         whole = pickle.dumps({"Q1": ["x"] * 100})
         (tmp_path / "cut.pkl").write_bytes(whole[:40])
         with pytest.raises(DataError, match="not a pickle of plain data"):
@@ -282,12 +282,12 @@ class TestAuthors:
         (b'{"head": "Q1", "relation": "P1", "tail": "Q2"}\n', "jsonl"),
     ],
 )
-def test_formats_are_told_by_content(tmp_path: Path, content: bytes, format: str) -> None:
+def test_format_is_detected_from_the_content(tmp_path: Path, content: bytes, format: str) -> None:
     (tmp_path / "unnamed").write_bytes(content)
     assert describe_source(tmp_path / "unnamed", ImportOptions()).format == format
 
 
-def test_what_no_format_is(tmp_path: Path) -> None:
+def test_unknown_format_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("hello world\n")
     with pytest.raises(DataError, match="give --format"):
         describe_source(tmp_path / "x", ImportOptions())

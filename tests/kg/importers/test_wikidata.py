@@ -1,3 +1,5 @@
+"""The importer of the JSON dump of Wikidata."""
+
 from __future__ import annotations
 
 import json
@@ -23,7 +25,7 @@ class TestLines:
         batch = parse(lines([entity("Q1", "a"), entity("Q2", "b"), entity("Q3", "c")]))
         assert [id for id, _, _ in batch.entities] == ["Q1", "Q2", "Q3"] and not batch.skipped
 
-    def test_an_array_on_one_line_per_entity_without_breaks_at_the_brackets(self) -> None:
+    def test_brackets_on_the_lines_of_the_first_and_last_entity(self) -> None:
         one, two = json.dumps(entity("Q1", "a")).encode(), json.dumps(entity("Q2", "b")).encode()
         assert len(parse(b"[" + one + b",\n" + two + b"]").entities) == 2
 
@@ -32,13 +34,13 @@ class TestLines:
         data = ending.join(json.dumps(entity(f"Q{n}", "x")).encode() for n in (1, 2)) + ending
         assert [id for id, _, _ in parse(b"[\r\n" + data + b"]").entities] == ["Q1", "Q2"]
 
-    def test_a_truncated_last_line_costs_only_itself(self) -> None:
+    def test_truncated_last_line_is_skipped_and_reported(self) -> None:
         data = lines([entity("Q1", "a"), entity("Q2", "b")])
         batch = parse(data[: data.index(b'"Q2"') + 30])
         assert [id for id, _, _ in batch.entities] == ["Q1"]
         assert batch.skipped == {"not JSON": 1} and batch.problems[0][0] == 3
 
-    def test_a_line_that_is_not_json_is_reported_with_its_number(self) -> None:
+    def test_line_that_is_not_json_is_reported_with_its_number(self) -> None:
         data = (
             b"[\n" + json.dumps(entity("Q1", "a")).encode() + b",\nrubbish,\n" + json.dumps(entity("Q2", "b")).encode()
         )
@@ -48,19 +50,19 @@ class TestLines:
         assert line == 3 and "not JSON" in what
 
     @pytest.mark.parametrize("line", [b'"oops" x', b'{"id":"Q1","labels":5,"cl', b"{", b'{"id": "Q1", "labels": nan}'])
-    def test_wrong_and_not_json_at_once(self, line: bytes) -> None:
+    def test_malformed_entity_that_is_not_json_for_msgspec(self, line: bytes) -> None:
         batch = parse(b"[\n" + line + b",\n" + json.dumps(entity("Q2", "b")).encode() + b"\n]")
         assert [id for id, _, _ in batch.entities] == ["Q2"] and batch.skipped == {"not JSON": 1}
 
-    def test_line_numbers_go_on_in_later_blocks(self) -> None:
+    def test_line_numbers_continue_in_later_blocks(self) -> None:
         batch = parse_dump(b"rubbish\n", 41, Source("d", "wikidata", ImportOptions()))
         assert batch.problems[0][0] == 41
 
-    def test_something_else_than_an_entity(self) -> None:
+    def test_json_that_is_not_an_entity_is_reported(self) -> None:
         batch = parse(b'[\n{"id": 5},\n[1],\n"x",\n{"type": "item"}\n]')
         assert not batch.entities and batch.skipped == {"malformed entity": 4}
 
-    def test_one_odd_statement_does_not_cost_the_entity(self) -> None:
+    def test_malformed_statement_is_skipped_and_the_entity_kept(self) -> None:
         odd = statement(item("Q3"))
         odd["mainsnak"]["datavalue"]["value"] = 17
         batch = parse(lines([entity("Q1", "x", {"P1": [odd, statement(item("Q2"))]}, aliases=5)]))
@@ -71,12 +73,12 @@ class TestLines:
     def test_lexemes_are_counted(self) -> None:
         assert parse(lines([entity("L7", "x")])).skipped == {"not an item or property": 1}
 
-    def test_lone_surrogates(self) -> None:
+    def test_lone_surrogates_are_replaced(self) -> None:
         data = json.dumps(entity("Q1", "x")).replace('"x"', '"broken \\ud83d name"').encode()
         [name] = parse(data).names
         assert name[2].startswith("broken") and name[2].encode()
 
-    def test_an_entity_of_ten_megabytes(self) -> None:
+    def test_entity_of_ten_megabytes(self) -> None:
         many = [statement(item(f"Q{n}")) for n in range(40_000)]
         data = lines([entity("Q1", "huge", {"P1": many}), entity("Q2", "after")])
         assert len(data) > 8 << 20
@@ -85,7 +87,7 @@ class TestLines:
 
 
 class TestEntities:
-    def test_names_in_the_wanted_language_only(self) -> None:
+    def test_names_of_one_language_are_imported(self) -> None:
         one = entity(
             "Q1",
             "one",
@@ -100,7 +102,7 @@ class TestEntities:
         german = parse(lines([one]), language="de")
         assert german.names == [("Q1", 0, "one auf Deutsch"), ("Q1", 1, "eins"), ("Q1", 1, "Eins")]
 
-    def test_names_that_are_the_same_in_all_languages(self) -> None:
+    def test_multilingual_names_are_imported(self) -> None:
         shared = entity(
             "Q1", labels={"mul": {"value": "Ada"}}, aliases={"mul": [{"value": "A."}], "en": [{"value": "L."}]}
         )
@@ -108,12 +110,12 @@ class TestEntities:
         own = entity("Q1", labels={"mul": {"value": "Ada"}, "en": {"value": "Ada L."}})
         assert parse(lines([own])).names == [("Q1", 0, "Ada L.")]
 
-    def test_a_claim_under_something_that_is_no_property(self) -> None:
+    def test_claim_without_a_property_id_is_skipped(self) -> None:
         batch = parse(lines([entity("Q1", "x", {"P1 x": [statement(item("Q2"))]})]))
         assert not batch.facts and batch.skipped == {"not a property": 1}
 
     @pytest.mark.parametrize("claims", [[], {}, None])
-    def test_claims_missing_or_empty(self, claims: Any) -> None:
+    def test_missing_or_empty_claims(self, claims: Any) -> None:
         one = entity("Q1", "one", claims)
         one["claims"] = claims
         assert not parse(lines([one])).facts
@@ -146,12 +148,12 @@ class TestValues:
             "V::-3.0000::1",
         ]
 
-    def test_a_number_without_an_id_as_in_old_dumps(self) -> None:
+    def test_numeric_ids_of_old_dumps(self) -> None:
         old = item("Q5")
         del old["datavalue"]["value"]["id"]
         assert facts(statement(old)) == [("Q1", "P1", "Q5")]
 
-    def test_rank(self) -> None:
+    def test_ranks_of_statements(self) -> None:
         batch = parse(
             lines([entity("Q1", "x", {"P1": [statement(item(f"Q{n}"), r) for n, r in
                    ((2, "normal"), (3, "preferred"), (4, "deprecated"))]})])
@@ -160,7 +162,7 @@ class TestValues:
         assert batch.skipped == {"deprecated statement": 1}
 
     @pytest.mark.parametrize("kind", ["novalue", "somevalue"])
-    def test_no_value(self, kind: str) -> None:
+    def test_statements_without_a_value_are_skipped(self, kind: str) -> None:
         batch = parse(lines([entity("Q1", "x", {"P1": [statement({"snaktype": kind, "property": "P1"})]})]))
         assert not batch.facts and batch.skipped == {kind: 1}
 
@@ -182,19 +184,19 @@ class TestValues:
             (quantity("much"), "malformed quantity"),
         ],
     )
-    def test_data_types_that_are_no_facts(self, snak: dict[str, Any], reason: str) -> None:
+    def test_other_data_types_are_skipped(self, snak: dict[str, Any], reason: str) -> None:
         batch = parse(lines([entity("Q1", "x", {"P1": [statement(snak), statement(item("Q2"))]})]))
         assert [fact[2] for fact in batch.facts] == ["Q2"] and batch.skipped == {reason: 1}
 
-    def test_precision_above_a_day_is_a_day(self) -> None:
+    def test_precision_finer_than_a_day_becomes_a_day(self) -> None:
         assert facts(statement(time("+1961-08-04T10:00:00Z", 13))) == [("Q1", "P1", "T::11::+1961-08-04T00:00:00Z")]
 
-    def test_a_naming_property_gives_an_alias(self) -> None:
+    def test_naming_property_gives_an_alias(self) -> None:
         claims = {"P1448": [statement(text("The Official Name")), statement(text("Der Name", "de"))]}
         batch = parse(lines([entity("Q1", "x", claims)]))
         assert batch.names == [("Q1", 0, "x"), ("Q1", 1, "The Official Name")] and not batch.facts
 
-    def test_qualifiers(self) -> None:
+    def test_qualifiers_of_statements(self) -> None:
         one = statement(item("Q2"), P580=[time("+2001-01-02T00:00:00Z")], P1=[string("x", "url")])
         batch = parse(lines([entity("Q1", "x", {"P54": [one, statement(item("Q3"))]})]))
         (_, _, _, _, key), (_, _, _, _, none) = batch.facts

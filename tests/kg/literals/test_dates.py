@@ -1,4 +1,4 @@
-"""Dates: ids, the ways to say them, and reading them back."""
+"""Dates: ids, rendering, parsing."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def day(year: int, month: int, day: int) -> Date:
         ("T::6::-0800-00-00T00:00:00Z", "T::6::-1000-00-00T00:00:00Z"),
     ],
 )
-def test_an_id_has_one_canonical_form(id: str, canonical: str) -> None:
+def test_canonical_id(id: str, canonical: str) -> None:
     assert Date.parse_id(id).id == canonical
     assert Date.parse_id(canonical).id == canonical
 
@@ -89,7 +89,7 @@ def test_dates_that_differ_only_beyond_their_precision_are_equal() -> None:
         "",
     ],
 )
-def test_what_is_no_date_is_refused_with_a_reason(id: str) -> None:
+def test_invalid_id_is_an_error_with_a_remedy(id: str) -> None:
     with pytest.raises(LiteralError) as caught:
         Date.parse_id(id)
     assert caught.value.remedy
@@ -104,20 +104,20 @@ def test_leap_days_of_both_calendars() -> None:
 
 
 @given(dates())
-def test_canonical_ids_are_read_as_the_same_date(date: Date) -> None:
+def test_canonical_id_is_parsed_as_the_same_date(date: Date) -> None:
     assert Date.parse_id(date.id) == date
 
 
-# Saying
+# Rendering
 
 
-def test_a_day_is_said_in_every_usual_way() -> None:
-    said = render_date(day(1957, 7, 4))
-    assert said[:4] == ["July 4, 1957", "4 July 1957", "1957", "July 1957"]
+def test_day_is_rendered_in_every_usual_form() -> None:
+    texts = render_date(day(1957, 7, 4))
+    assert texts[:4] == ["July 4, 1957", "4 July 1957", "1957", "July 1957"]
     expected = """4 Jul 1957|Jul 4, 1957|July 4|4 July|1957-07-04|04-07-1957|4-7-1957|4th July 1957
 |July 4th, 1957|4th of July|Jul 4""".replace("\n", "")
-    assert set(expected.split("|")) <= set(said)
-    assert "7-12-1941" in render_date(day(1941, 12, 7))  # day first, as the paper has it
+    assert set(expected.split("|")) <= set(texts)
+    assert "7-12-1941" in render_date(day(1941, 12, 7))  # day first, as in the paper
     assert "12-7-1941" not in render_date(day(1941, 12, 7))
 
 
@@ -144,17 +144,17 @@ def test_a_day_is_said_in_every_usual_way() -> None:
         (Date(6, -800), "1st millennium BC", "1st millennium"),
     ],
 )
-def test_other_dates_are_said(date: Date, expected: str, absent: str) -> None:
-    said = render_date(date)
-    assert set(expected.split("|")) <= set(said)
-    assert not set(absent.split("|")) & set(said)
+def test_dates_of_other_precisions_are_rendered(date: Date, expected: str, absent: str) -> None:
+    texts = render_date(date)
+    assert set(expected.split("|")) <= set(texts)
+    assert not set(absent.split("|")) & set(texts)
 
 
 @given(dates())
-def test_renderings_differ_and_are_the_same_every_time(date: Date) -> None:
-    said = render_date(date)
-    assert said and len(said) == len(set(said))
-    assert said == render_date(date)
+def test_renderings_are_distinct_and_deterministic(date: Date) -> None:
+    texts = render_date(date)
+    assert texts and len(texts) == len(set(texts))
+    assert texts == render_date(date)
 
 
 @pytest.mark.parametrize(
@@ -168,11 +168,11 @@ def test_renderings_differ_and_are_the_same_every_time(date: Date) -> None:
         ("en-GB", "4 July 1957|July 4, 1957"),
     ],
 )
-def test_other_locales_use_their_own_names(locale: str, expected: str) -> None:
+def test_names_follow_the_locale(locale: str, expected: str) -> None:
     assert set(expected.split("|")) <= set(render_date(day(1957, 7, 4), locale))
 
 
-def test_one_locale_leaves_no_trace_in_another() -> None:
+def test_one_locale_does_not_change_another() -> None:
     render_date(day(1957, 7, 4), "ja")
     assert not any("月" in way for way in render_date(day(1957, 7, 4), "es"))
 
@@ -182,30 +182,30 @@ def test_eras_of_other_locales() -> None:
     assert DateKey(9, -44) in parse_date("44 v. Chr.", "de")
 
 
-def test_an_unknown_locale_is_refused() -> None:
+def test_unknown_locale_is_refused() -> None:
     with pytest.raises(ConfigError):
         render_date(day(1957, 7, 4), "xx-nowhere")
 
 
-# Reading
+# Parsing
 
 
 @given(dates())
-def test_every_rendering_is_read_back(date: Date) -> None:
+def test_every_rendering_is_parsed_as_the_same_date(date: Date) -> None:
     keys = date_keys(date)
     for way in render_date(date):
         assert keys & set(parse_date(way)), way
 
 
 @given(dates(), st.sampled_from(["de", "fr", "es", "ja", "ru", "vi", "pt_BR", "eu"]))
-def test_every_rendering_of_a_locale_is_read_back(date: Date, locale: str) -> None:
+def test_every_rendering_of_a_locale_is_parsed_as_the_same_date(date: Date, locale: str) -> None:
     keys = date_keys(date)
     for way in render_date(date, locale):
         assert keys & set(parse_date(way, locale)), way
 
 
 @given(dates(), dates())
-def test_the_most_specific_rendering_tells_dates_apart(one: Date, other: Date) -> None:
+def test_first_rendering_distinguishes_dates(one: Date, other: Date) -> None:
     if one != other and one.precision == other.precision:
         assert not set(parse_date(render_date(one)[0])) & date_keys(other)
 
@@ -233,11 +233,11 @@ def test_the_most_specific_rendering_tells_dates_apart(one: Date, other: Date) -
         ("second millennium", DateKey(6, 2000)),
     ],
 )
-def test_texts_are_read(text: str, key: DateKey) -> None:
+def test_texts_are_parsed(text: str, key: DateKey) -> None:
     assert parse_date(text)[0] == key
 
 
-def test_all_meanings_are_given_the_most_specific_first() -> None:
+def test_all_meanings_are_listed_the_most_specific_first() -> None:
     assert parse_date("1900s") == [DateKey(8, 1900), DateKey(7, 2000)]
     assert parse_date("August 24") == [DateKey(11, None, 8, 24), DateKey(10, 24, 8)]
     assert set(parse_date("4/7/1957")) == {DateKey(11, 1957, 7, 4), DateKey(11, 1957, 4, 7)}
@@ -250,16 +250,16 @@ def test_all_meanings_are_given_the_most_specific_first() -> None:
 |2013-13-45|30 February 2013|31 April|007|1234567|1957-58|0|00|0th century|BC|the 1|July July 4|4 4 July|AD|-44
 |1957 1958|July 4, 1957, 1958|³|٣|4th 1957""".replace("\n", "").split("|"),
 )
-def test_what_is_no_date_is_not_read(text: str) -> None:
+def test_text_without_a_date_is_not_parsed(text: str) -> None:
     assert parse_date(text) == []
 
 
 @given(st.text(max_size=70))
-def test_any_text_can_be_asked(text: str) -> None:
+def test_any_text_is_parsed_without_an_exception(text: str) -> None:
     parse_date(text)
 
 
-def test_typed_dates_say_what_is_wrong() -> None:
+def test_dates_in_user_input_and_their_errors() -> None:
     assert read_date("21 March 2013") == day(2013, 3, 21)
     assert read_date("Paris") is None
     assert read_date("July 4") is None  # no year
@@ -273,7 +273,7 @@ def test_typed_dates_say_what_is_wrong() -> None:
     assert read_date("1957-07-04") == day(1957, 7, 4)
 
 
-def test_keys_are_what_a_text_can_say() -> None:
+def test_keys_of_a_date() -> None:
     assert date_keys(day(1957, 7, 4)) == {
         DateKey(11, 1957, 7, 4),
         DateKey(11, None, 7, 4),

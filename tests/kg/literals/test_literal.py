@@ -1,4 +1,4 @@
-"""Literals as the package sees them: canonical ids, renderings, the index, typed values."""
+"""Literals: canonical ids, rendering, the index, user input."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_kinds_of_ids() -> None:
         assert not is_literal(other) and not is_date(other) and not is_quantity(other)
 
 
-def test_canonical_ids() -> None:
+def test_canonical_ids_of_literals_and_other_entities() -> None:
     assert canonical_literal("T::9::+1970-01-01T00:00:00Z") == "T::9::+1970-00-00T00:00:00Z"
     assert canonical_literal("T::7::+1901-01-01T00:00:00Z") == "T::7::+2000-00-00T00:00:00Z"
     assert canonical_literal("V::27::Q828224") == KILOMETRES
@@ -87,7 +87,7 @@ def test_malformed_literals_are_refused(id: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["T::11::{}{:04d}-{:02d}-{:02d}T00:00:00Z", "T::9::{}{:04d}-{:02d}-{:02d}T00:00:00Z"])
-def test_the_short_way_and_the_long_way_agree(kind: str) -> None:
+def test_fast_path_and_parser_agree_on_dates(kind: str) -> None:
     for sign in "+-":
         for year in (0, 4, 1500, 1900, 1957, 2000):
             for month in range(14):
@@ -103,27 +103,27 @@ def test_the_short_way_and_the_long_way_agree(kind: str) -> None:
 
 
 @pytest.mark.parametrize("id", ["V::-0.0000::1", "V::00.5000::1", "V::-0.5000::1", "V::0.5000::Q1", "V::1.00000::1"])
-def test_the_short_way_and_the_long_way_agree_on_quantities(id: str) -> None:
+def test_fast_path_and_parser_agree_on_quantities(id: str) -> None:
     assert canonical_literal(id) == Quantity.parse_id(id).id
 
 
 @given(literal_ids)
-def test_canonical_ids_stay_as_they_are(id: str) -> None:
+def test_canonical_ids_are_unchanged(id: str) -> None:
     assert canonical_literal(id) == id
 
 
-# Saying
+# Rendering
 
 
-def test_the_cases_of_the_specification() -> None:
-    said = render_literal(DAY)
-    assert {"4 July 1957", "July 4, 1957", "4 Jul 1957", "July 4", "July 1957"} <= set(said)
-    assert {"1957", "1957-07-04", "04-07-1957"} <= set(said)
+def test_renderings_of_dates_and_quantities() -> None:
+    day = render_literal(DAY)
+    assert {"4 July 1957", "July 4, 1957", "4 Jul 1957", "July 4", "July 1957"} <= set(day)
+    assert {"1957", "1957-07-04", "04-07-1957"} <= set(day)
     assert {"44 BC", "44 BCE"} <= set(render_literal("T::9::-0044-00-00T00:00:00Z"))
     assert {"AD 79", "79 CE"} <= set(render_literal("T::9::+0079-00-00T00:00:00Z"))
     assert "the 1950s" in render_literal("T::8::+1950-00-00T00:00:00Z")
     assert "19th century" in render_literal("T::7::+1900-00-00T00:00:00Z")
-    assert render_literal("T::14::+1957-07-04T10:20:30Z") == said
+    assert render_literal("T::14::+1957-07-04T10:20:30Z") == day
     assert {"27 km", "27 kilometres", "27 kilometer"} <= set(render_literal(KILOMETRES, names))
     assert render_literal("V::12.0000::1") == ["12", "twelve"]
     assert render_literal("V::8382993.0000::1") == ["8,382,993", "8382993"]
@@ -131,15 +131,15 @@ def test_the_cases_of_the_specification() -> None:
     assert "4. Juli 1957" in render_literal(DAY, locale="de")
 
 
-def test_units_are_asked_for_by_their_id() -> None:
-    asked: list[str] = []
-    render_literal(KILOMETRES, lambda unit: asked.append(unit) or [])
-    render_literal(NUMBER, lambda unit: asked.append(unit) or [])
-    assert asked == ["Q828224"]
+def test_unit_names_are_requested_by_the_id_of_the_unit() -> None:
+    requested: list[str] = []
+    render_literal(KILOMETRES, lambda unit: requested.append(unit) or [])
+    render_literal(NUMBER, lambda unit: requested.append(unit) or [])
+    assert requested == ["Q828224"]
 
 
 @pytest.mark.parametrize("id", ["Q42", "T::11::x", "V::x::1"])
-def test_only_literals_can_be_said(id: str) -> None:
+def test_only_literals_are_rendered(id: str) -> None:
     with pytest.raises(LiteralError):
         render_literal(id)
 
@@ -168,7 +168,7 @@ def test_texts_find_ids_in_the_order_they_were_added() -> None:
     assert index.find("Paris") == index.find("") == []
 
 
-def test_ids_are_kept_in_canonical_form() -> None:
+def test_ids_of_the_index_are_canonical() -> None:
     index = LiteralIndex()
     index.add("T::9::+1970-01-01T00:00:00Z")
     index.add("T::9::+1970-00-00T00:00:00Z")
@@ -180,14 +180,14 @@ def test_ids_are_kept_in_canonical_form() -> None:
 
 
 @pytest.mark.parametrize("id", ["Q42", "T::11::x", "V::x::1"])
-def test_only_literals_enter_and_a_refused_one_leaves_no_trace(id: str) -> None:
+def test_index_refuses_other_ids_and_stays_unchanged(id: str) -> None:
     index = LiteralIndex()
     with pytest.raises(LiteralError):
         index.add(id)
     assert len(index) == 0
 
 
-def test_another_locale() -> None:
+def test_index_of_another_locale() -> None:
     index = LiteralIndex(names, locale="de")
     index.add(DAY)
     index.add("V::1234.5000::http://www.wikidata.org/entity/Q828224")
@@ -197,20 +197,20 @@ def test_another_locale() -> None:
 
 
 @given(st.lists(literal_ids, max_size=8, unique=True))
-def test_the_index_finds_what_a_scan_over_all_renderings_finds(ids: list[str]) -> None:
+def test_index_finds_the_same_as_a_scan_over_all_renderings(ids: list[str]) -> None:
     index = LiteralIndex(names)
     for id in ids:
         index.add(id)
-    said = {id: set(render_literal(id, names)) for id in ids}
-    for text in sorted(set().union(*said.values())):
-        scanned = [id for id in ids if text in said[id]]
+    renderings = {id: set(render_literal(id, names)) for id in ids}
+    for text in sorted(set().union(*renderings.values())):
+        scanned = [id for id in ids if text in renderings[id]]
         found = index.find(text)
         assert [id for id in found if id in scanned] == scanned
-        # Beyond the scan there is only "1957-07", which is said of the month and read of its days as well.
+        # The one exception is "1957-07": a rendering of the month only, which is parsed as its days as well.
         assert all(id.startswith("T::11::") and re.fullmatch("[0-9]+-[0-9]+", text) for id in set(found) - set(scanned))
 
 
-# Typing
+# User input
 
 
 @pytest.mark.parametrize(
@@ -241,11 +241,11 @@ def test_the_index_finds_what_a_scan_over_all_renderings_finds(ids: list[str]) -
         ("V::27::Q828224", KILOMETRES),
     ],
 )
-def test_what_a_person_types(text: str, id: str) -> None:
+def test_user_input_is_parsed(text: str, id: str) -> None:
     assert literal_from_text(text) == id
 
 
-def test_the_wanted_kind_decides_what_can_be_both() -> None:
+def test_prefer_decides_between_year_and_quantity() -> None:
     assert literal_from_text("1961", prefer="quantity") == "V::1961.0000::1"
     assert literal_from_text("27", prefer="date") == "T::9::+0027-00-00T00:00:00Z"
     assert literal_from_text("-44", prefer="date") == "T::9::-0044-00-00T00:00:00Z"
@@ -256,7 +256,7 @@ def test_the_wanted_kind_decides_what_can_be_both() -> None:
 @pytest.mark.parametrize(
     "text", ["Paris", "", " ", "Q42", "July 4", "27 km", "seven", "NaN", "inf", "12,34", "Obama 2"]
 )
-def test_what_is_no_literal(text: str) -> None:
+def test_text_that_is_not_a_literal(text: str) -> None:
     assert literal_from_text(text) is None
 
 
@@ -267,17 +267,17 @@ def test_what_is_no_literal(text: str) -> None:
         ("2013-02-30", "day 30"),
         ("30 February 2013", "day 30"),
         ("4/7/1957", "two dates"),
-        ("T::11::2013", "no time"),
-        ("V::many::1", "no amount"),
+        ("T::11::2013", "not a time"),
+        ("V::many::1", "not an amount"),
     ],
 )
-def test_a_malformed_literal_says_what_is_wrong(text: str, reason: str) -> None:
+def test_malformed_literal_is_an_error_with_a_reason(text: str, reason: str) -> None:
     with pytest.raises(LiteralError, match=reason):
         literal_from_text(text)
 
 
 @given(st.text(max_size=40))
-def test_any_text_can_be_typed(text: str) -> None:
+def test_any_text_gives_a_canonical_id_none_or_an_error(text: str) -> None:
     try:
         id = literal_from_text(text)
     except LiteralError:
@@ -286,7 +286,7 @@ def test_any_text_can_be_typed(text: str) -> None:
 
 
 @given(date_ids)
-def test_a_date_can_be_typed_as_it_is_said_first(id: str) -> None:
+def test_first_rendering_of_a_date_is_parsed_as_user_input(id: str) -> None:
     date = Date.parse_id(id)
     if date.precision == 10 and 0 < date.year < 32:  # "January 1" is a day, not a month of the year 1
         assert literal_from_text(f"{render_literal(id)[0]} AD") == id
@@ -297,7 +297,7 @@ def test_a_date_can_be_typed_as_it_is_said_first(id: str) -> None:
 # Real data
 
 
-def test_every_literal_of_the_real_graph_is_understood(shared_data: Path) -> None:
+def test_every_literal_of_the_real_graph_is_parsed(shared_data: Path) -> None:
     ids = set()
     with gzip.open(shared_data / "kg" / "facts.tsv.gz", "rt", encoding="utf-8") as lines:
         for line in lines:
@@ -315,7 +315,7 @@ QUANTITY_WORDS = ["27", "27.05", "km", "kilometres", "two", "million", "1,200", 
 
 
 @given(st.lists(st.sampled_from([*DATE_WORDS, *QUANTITY_WORDS]), min_size=1, max_size=9), st.integers(0, 8))
-def test_at_finds_what_find_finds_in_every_part(words: list[str], start: int) -> None:
+def test_at_finds_the_same_as_find_for_every_span(words: list[str], start: int) -> None:
     index = LiteralIndex({"Q828224": ("kilometre",), "Q7727": ("minute",)}.get)  # type: ignore[arg-type]
     for id in (
         "T::11::+1989-04-21T00:00:00Z",

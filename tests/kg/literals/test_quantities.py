@@ -1,4 +1,4 @@
-"""Quantities: ids, the ways to say them, and reading them back."""
+"""Quantities: ids, rendering, parsing."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ amounts = st.one_of(
 quantities = st.builds(Quantity, amounts, st.just("Q828224"))
 
 
-def ways(amount: str, *names: str, locale: str = "en") -> list[str]:
+def renderings(amount: str, *names: str, locale: str = "en") -> list[str]:
     return render_quantity(Quantity.from_amount(amount, "Q1" if names else "1"), names, locale)
 
 
@@ -67,7 +67,7 @@ def ways(amount: str, *names: str, locale: str = "en") -> list[str]:
         ),
     ],
 )
-def test_an_id_has_one_canonical_form(id: str, canonical: str) -> None:
+def test_canonical_id(id: str, canonical: str) -> None:
     assert Quantity.parse_id(id).id == canonical
     assert Quantity.parse_id(canonical).id == canonical
 
@@ -78,31 +78,31 @@ def test_an_id_has_one_canonical_form(id: str, canonical: str) -> None:
 |V::27::2|V::27::|V::27::P31|V::27::http://example.org/Q1|V::27::Q|V::27::km|T::9::+1970-00-00T00:00:00Z||V::27::Q1 x
 """.replace("\n", "").split("|"),
 )
-def test_what_is_no_quantity_is_refused_with_a_reason(id: str) -> None:
+def test_invalid_id_is_an_error_with_a_remedy(id: str) -> None:
     with pytest.raises(LiteralError) as caught:
         Quantity.parse_id(id)
     assert caught.value.remedy
 
 
-def test_amounts_as_wikidata_writes_them() -> None:
+def test_amounts_of_wikidata_are_parsed() -> None:
     assert Quantity.from_amount("+27.05", KILOMETRE) == Quantity(Decimal("27.05"), "Q828224")
     assert Quantity.from_amount("-3", "1").id == "V::-3.0000::1"
     assert Quantity(Decimal(27)) == Quantity(Decimal("27.0000"))
 
 
-def test_a_number_that_is_none_cannot_be_made() -> None:
+def test_nan_infinity_and_huge_amounts_are_refused() -> None:
     for amount in ("NaN", "Infinity", "1e200"):
         with pytest.raises(LiteralError):
             Quantity(Decimal(amount))
 
 
 @given(quantities)
-def test_canonical_ids_are_read_as_the_same_quantity(quantity: Quantity) -> None:
+def test_canonical_id_is_parsed_as_the_same_quantity(quantity: Quantity) -> None:
     assert Quantity.parse_id(quantity.id) == quantity
     assert Quantity.parse_id(quantity.id).id == quantity.id
 
 
-# Saying
+# Rendering
 
 
 @pytest.mark.parametrize(
@@ -124,24 +124,24 @@ def test_canonical_ids_are_read_as_the_same_quantity(quantity: Quantity) -> None
         ("1500001", ["1,500,001", "1500001"]),
     ],
 )
-def test_bare_numbers(amount: str, expected: list[str]) -> None:
-    assert ways(amount) == expected
+def test_bare_numbers_are_rendered(amount: str, expected: list[str]) -> None:
+    assert renderings(amount) == expected
 
 
-def test_an_exact_number_of_any_length_is_kept() -> None:
-    assert "123456789012345678901234567890123.4567" in ways("123456789012345678901234567890123.4567")
+def test_long_number_is_rendered_exactly() -> None:
+    assert "123456789012345678901234567890123.4567" in renderings("123456789012345678901234567890123.4567")
 
 
-def test_a_length_is_said_with_number_symbol_and_both_spellings() -> None:
-    said = ways("27", "kilometre")
-    assert said[:3] == ["27", "27 km", "27 kilometres"]
-    assert {"27 kilometers", "27 kilometer", "27 kilometre", "27km", "27-kilometre"} <= set(said)
-    assert ways("27", "kilometer")[:3] == ["27", "27 km", "27 kilometers"]
-    assert "27 kilometres" in ways("27", "kilometer")
-    assert ways("1", "kilometre")[2] == "1 kilometre"
-    assert {"seven kilometres", "7 km"} <= set(ways("7", "kilometre"))
-    assert "seven km" not in ways("7", "kilometre")
-    assert "27.05-mile" in ways("27.05", "mile")  # a token of the corpus
+def test_length_is_rendered_with_symbol_and_both_spellings() -> None:
+    texts = renderings("27", "kilometre")
+    assert texts[:3] == ["27", "27 km", "27 kilometres"]
+    assert {"27 kilometers", "27 kilometer", "27 kilometre", "27km", "27-kilometre"} <= set(texts)
+    assert renderings("27", "kilometer")[:3] == ["27", "27 km", "27 kilometers"]
+    assert "27 kilometres" in renderings("27", "kilometer")
+    assert renderings("1", "kilometre")[2] == "1 kilometre"
+    assert {"seven kilometres", "7 km"} <= set(renderings("7", "kilometre"))
+    assert "seven km" not in renderings("7", "kilometre")
+    assert "27.05-mile" in renderings("27.05", "mile")  # a token of the corpus
 
 
 @pytest.mark.parametrize(
@@ -165,52 +165,54 @@ def test_a_length_is_said_with_number_symbol_and_both_spellings() -> None:
         (["dollar", "$"], "$27|$ 27|27 $|27$|27 dollars"),
     ],
 )
-def test_units(names: list[str], expected: str) -> None:
-    said = ways("27", *names)
-    assert set(expected.split("|")) <= set(said)
+def test_units_are_rendered(names: list[str], expected: str) -> None:
+    texts = renderings("27", *names)
+    assert set(expected.split("|")) <= set(texts)
 
 
-def test_per_cent() -> None:
+def test_percentages_are_rendered() -> None:
     for names in (["percent"], ["percentage", "%"], ["per cent"]):
-        assert ways("27", *names)[:5] == ["27", "27 %", "27%", "27 percent", "27 per cent"]
-    assert "27 percents" not in ways("27", "percent")
+        assert renderings("27", *names)[:5] == ["27", "27 %", "27%", "27 percent", "27 per cent"]
+    assert "27 percents" not in renderings("27", "percent")
 
 
-def test_dollars() -> None:
+def test_dollars_are_rendered() -> None:
     for names in (["USD"], ["United States dollar", "USD"]):
-        said = ways("27", *names)
-        assert said[:3] == ["27", "$27", "US$27"]
-        assert {"27 dollars", "27 US dollars", "27 USD", "USD 27", "$ 27"} <= set(said)
-        assert "27 USDs" not in said
-    assert "-$27" in ways("-27", "USD")
-    assert "$1.5 million" in ways("1500000", "USD")
+        texts = renderings("27", *names)
+        assert texts[:3] == ["27", "$27", "US$27"]
+        assert {"27 dollars", "27 US dollars", "27 USD", "USD 27", "$ 27"} <= set(texts)
+        assert "27 USDs" not in texts
+    assert "-$27" in renderings("-27", "USD")
+    assert "$1.5 million" in renderings("1500000", "USD")
 
 
-def test_names_that_only_look_like_units_gain_nothing() -> None:
-    assert ways("27", "act") == ["27", "27 acts", "27 act", "27-act"]  # pint knows the attocarat
-    assert ways("27", "point") == ["27", "27 points", "27 point", "27-point"]  # no printer's points
-    gas = ways("27", "tonne of carbon dioxide equivalent", "GWP")  # also the code of an old currency
+def test_names_that_only_look_like_units_get_no_symbols() -> None:
+    assert renderings("27", "act") == ["27", "27 acts", "27 act", "27-act"]  # pint knows the attocarat
+    assert renderings("27", "point") == ["27", "27 points", "27 point", "27-point"]  # no printer's points
+    gas = renderings("27", "tonne of carbon dioxide equivalent", "GWP")  # also the code of an old currency
     assert not any("peso" in way for way in gas)
 
 
-def test_other_locales_write_numbers_their_way() -> None:
-    assert ways("1234567.5", locale="de") == ["1.234.567,5", "1234567,5"]
-    assert ways("1234567", locale="en_IN")[0] == "12,34,567"
-    assert ways("7", locale="de") == ["7"]
+def test_numbers_follow_the_locale() -> None:
+    assert renderings("1234567.5", locale="de") == ["1.234.567,5", "1234567,5"]
+    assert renderings("1234567", locale="en_IN")[0] == "12,34,567"
+    assert renderings("7", locale="de") == ["7"]
 
 
 @given(quantities, st.sampled_from(UNITS))
-def test_renderings_differ_and_are_the_same_every_time(quantity: Quantity, names: tuple[str, ...]) -> None:
-    said = render_quantity(quantity, names)
-    assert len(said) == len(set(said))
-    assert said == render_quantity(quantity, names)
+def test_renderings_are_distinct_and_deterministic(quantity: Quantity, names: tuple[str, ...]) -> None:
+    texts = render_quantity(quantity, names)
+    assert len(texts) == len(set(texts))
+    assert texts == render_quantity(quantity, names)
 
 
-# Reading
+# Parsing
 
 
 @given(quantities, st.sampled_from(UNITS), st.sampled_from(["en", "en", "de", "fr", "ru", "en_IN"]))
-def test_every_rendering_is_read_back(quantity: Quantity, names: tuple[str, ...], locale: str) -> None:
+def test_every_rendering_is_parsed_as_the_same_quantity(
+    quantity: Quantity, names: tuple[str, ...], locale: str
+) -> None:
     spellings = unit_spellings(names, locale)
     for way in render_quantity(quantity, names, locale):
         found = [unit for amount, unit in parse_quantity(way, locale) if amount == quantity.amount]
@@ -249,21 +251,21 @@ def test_any_name_can_be_a_unit(label: str, alias: str) -> None:
         ("27 60 seconds", ("27", "60 seconds")),
     ],
 )
-def test_texts_are_read(text: str, expected: tuple[str, str]) -> None:
+def test_texts_are_parsed(text: str, expected: tuple[str, str]) -> None:
     assert (Decimal(expected[0]), expected[1]) in parse_quantity(text)
 
 
 @pytest.mark.parametrize("text", ["", "Paris", "July 4", "NaN", "1,00", "1,2,3", "km 27", "the 27", "twentyish", "٣"])
-def test_what_is_no_number_is_not_read(text: str) -> None:
+def test_text_without_a_quantity_is_not_parsed(text: str) -> None:
     assert parse_quantity(text) == []
 
 
 @given(st.text(max_size=170))
-def test_any_text_can_be_asked(text: str) -> None:
+def test_any_text_is_parsed_without_an_exception(text: str) -> None:
     parse_quantity(text)
 
 
-def test_units_are_compared_without_case_and_needless_blanks() -> None:
+def test_units_are_compared_without_case_and_blanks_around_signs() -> None:
     assert normal_unit("KM / h") == "km/h" in unit_spellings(["kilometre per hour"])
     assert "square kilometres" in unit_spellings(["square kilometre"])
     assert unit_spellings([]) == frozenset()

@@ -1,4 +1,4 @@
-"""Rendered pages: what stays, what goes, which addresses are links."""
+"""Rendered pages: kept and removed elements, links, titles."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def read(html: str, title: str = "Bo Li (man)", *, host: str | None = None, list
     return article
 
 
-def said(html: str, *, lists: bool = False) -> str:
+def tokens_of(html: str, *, lists: bool = False) -> str:
     return " ".join(read(html, lists=lists).tokens[1:-1])
 
 
@@ -56,16 +56,16 @@ class="mwe-math-element"><math><mi>x</mi><mspace/></math><img></span> years.</p>
 <section data-mw-section-id="1"><h2 id="See_also">See also</h2><p>Gone.</p></section></body></html>"""
 
 
-def test_a_page_of_the_parse_api() -> None:
-    assert said(RENDERED) == (
+def test_page_of_the_parse_api() -> None:
+    assert tokens_of(RENDERED) == (
         "Bo Li ( born 1961 ) is a bus driver in Elm . @@END@@ He drove : @@END@@ I drive . @@END@@ He died ."
     )
     assert links(RENDERED) == [("Bo Li", "Bo_Li_(man)"), ("bus driver", "Bus_driver"), ("Elm", "Elm_(town)")]
-    assert "a bus @@END@@ He said so ." in said(RENDERED, lists=True)
+    assert "a bus @@END@@ He said so ." in tokens_of(RENDERED, lists=True)
 
 
-def test_a_page_of_the_rest_api() -> None:
-    assert said(PARSOID) == "Bo Li is a bus driver of <formula> years ."
+def test_page_of_the_rest_api() -> None:
+    assert tokens_of(PARSOID) == "Bo Li is a bus driver of <formula> years ."
     assert links(PARSOID) == [("Bo Li", "Bo_Li_(man)"), ("bus driver", "Bus_driver")]
 
 
@@ -83,13 +83,13 @@ def test_a_page_of_the_rest_api() -> None:
         ('rel="mw:WikiLink/Interwiki" href="https://en.wikipedia.org/wiki/A"', None), ('href="/wiki/A%5Bb"', None),
     ],
 )  # fmt: skip
-def test_addresses(address: str, target: str | None) -> None:
+def test_targets_of_addresses(address: str, target: str | None) -> None:
     html = f"<p>See <a {address}>it</a>.</p>"
-    assert said(html) == "See it ."
+    assert tokens_of(html) == "See it ."
     assert links(html, "en.wikipedia.org") == ([("it", target)] if target else [])
 
 
-def test_any_wikipedia_will_do_if_the_page_does_not_say_which() -> None:
+def test_links_to_any_wikipedia_if_the_page_names_no_host() -> None:
     html = "<p><a href='https://fr.wikipedia.org/wiki/A'>a</a> <a href='https://fr.example.org/wiki/A'>b</a></p>"
     assert links(html) == [("a", "A")]
 
@@ -110,8 +110,8 @@ def test_any_wikipedia_will_do_if_the_page_does_not_say_which() -> None:
         ("plain", "plain"),
     ],
 )
-def test_what_goes_and_what_stays(html: str, expected: str) -> None:
-    assert said(html) == expected
+def test_removed_and_kept_elements(html: str, expected: str) -> None:
+    assert tokens_of(html) == expected
 
 
 @pytest.mark.parametrize(
@@ -122,5 +122,5 @@ def test_what_goes_and_what_stays(html: str, expected: str) -> None:
         ("<h1>Bo</h1>", "Bo"), ("<p>Bo</p>", None), ("", None),
     ],
 )  # fmt: skip
-def test_the_title_of_a_page(html: str, title: str | None) -> None:
+def test_title_of_a_page(html: str, title: str | None) -> None:
     assert html_title(html) == title

@@ -1,4 +1,4 @@
-"""Wikitext: what stays, what goes, what templates say."""
+"""Wikitext: links, kept and removed markup, text of templates."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def read(text: str, title: str = "Title", *, lists: bool = False) -> Article:
     return article
 
 
-def said(text: str, *, lists: bool = False) -> str:
-    """The tokens without the marks at the ends."""
+def tokens_of(text: str, *, lists: bool = False) -> str:
+    """Tokens without the first and last marker, joined with blanks."""
     return " ".join(read(text, lists=lists).tokens[1:-1])
 
 
@@ -57,8 +57,8 @@ def links(text: str, title: str = "Title") -> list[tuple[str, str]]:
         ("A [http://a.b bus], [http://a.b], [//a.b c] at https://a.b/c?d=e.", "A bus , c at .", []),
     ],
 )  # fmt: skip
-def test_links(text: str, expected: str, found: list[tuple[str, str]]) -> None:
-    assert said(text) == expected
+def test_links_and_their_text(text: str, expected: str, found: list[tuple[str, str]]) -> None:
+    assert tokens_of(text) == expected
     assert links(text) == found
 
 
@@ -74,11 +74,11 @@ def test_links(text: str, expected: str, found: list[tuple[str, str]]) -> None:
         ("'''Bo ran.\nFar.", [("Bo ran .", "Bo_Li_(man)")]),
     ],
 )
-def test_the_first_bold_words_are_the_subject(text: str, found: list[tuple[str, str]]) -> None:
+def test_first_bold_words_link_to_the_subject(text: str, found: list[tuple[str, str]]) -> None:
     assert links(text, "Bo Li (man)") == found
 
 
-# --- what goes -----------------------------------------------------------------------------------------
+# --- removed -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -123,13 +123,14 @@ def test_the_first_bold_words_are_the_subject(text: str, found: list[tuple[str, 
         ("A <!-- b", "A"),
     ],
 )  # fmt: skip
-def test_what_goes_and_what_stays(text: str, expected: str) -> None:
-    assert said(text) == expected
+def test_removed_and_kept_markup(text: str, expected: str) -> None:
+    assert tokens_of(text) == expected
 
 
-def test_lists_stay_if_they_are_wanted() -> None:
+def test_lists_are_kept_on_request() -> None:
     assert (
-        said("A:\n* [[b]]\n** c\nD\n<ol><li>e</li></ol>", lists=True) == "A : @@END@@ b @@END@@ c @@END@@ D @@END@@ e"
+        tokens_of("A:\n* [[b]]\n** c\nD\n<ol><li>e</li></ol>", lists=True)
+        == "A : @@END@@ b @@END@@ c @@END@@ D @@END@@ e"
     )
 
 
@@ -151,8 +152,8 @@ def test_lists_stay_if_they_are_wanted() -> None:
         ("A f(x) is (a, b).", "A f(x ) is ( a , b ) ."),
     ],
 )
-def test_the_text_around_what_is_left_out_is_mended(text: str, expected: str) -> None:
-    assert said(text) == expected
+def test_punctuation_around_removed_templates_is_cleaned(text: str, expected: str) -> None:
+    assert tokens_of(text) == expected
 
 
 # --- templates -----------------------------------------------------------------------------------------
@@ -186,11 +187,11 @@ def test_the_text_around_what_is_left_out_is_mended(text: str, expected: str) ->
         ("{{convert|27|km|mi}}", "27 kilometres ( 17 mi )"), ("{{cvt|27|km|mi}}", "27 km ( 17 mi )"),
     ],
 )  # fmt: skip
-def test_templates(template: str, expected: str) -> None:
-    assert said(template + " .").removesuffix(" .").removesuffix(" @@END@@") == expected
+def test_text_of_templates(template: str, expected: str) -> None:
+    assert tokens_of(template + " .").removesuffix(" .").removesuffix(" @@END@@") == expected
 
 
-def test_templates_that_are_links() -> None:
+def test_templates_that_are_rendered_as_links() -> None:
     assert links("The {{USS|Ann|CV-6|2}}, {{HMS|Bo|51}}, {{ship|SS|Cy||2}}.") == [
         ("USS Ann", "USS_Ann_(CV-6)"),
         ("HMS Bo ( 51 )", "HMS_Bo_(51)"),
@@ -227,5 +228,5 @@ def test_templates_that_are_links() -> None:
         ("1/0|km", {}, "1/0 km"), ("0|km|mi", {}, "0 kilometres (0 mi)"), ("5|km|lb", {}, "5 kilometres (3.1 mi)"),
     ],
 )  # fmt: skip
-def test_conversions(amount: str, named: dict[str, str], expected: str) -> None:
+def test_text_of_convert(amount: str, named: dict[str, str], expected: str) -> None:
     assert converted(amount.split("|"), named) == expected

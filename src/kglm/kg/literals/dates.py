@@ -1,12 +1,11 @@
-"""Dates: Wikidata's times, the ways a text says them, and back again.
+"""Dates: Wikidata's times, the texts for them, and the dates that a text can mean.
 
-An id is `T::<precision>::<time>`. Precision is Wikidata's: 11 day, 10 month, 9 year, 8 decade, 7 century,
-6 millennium. Years count as in Wikidata's JSON: there is no year 0 and -44 is 44 BC; where a year 0 does
-turn up it is read as 1 BC.
+An id is `T::<precision>::<time>`. Precision is Wikidata's: 11 day, 10 month, 9 year, 8 decade, 7 century, 6 millennium.
+Years are those of Wikidata's JSON: there is no year 0, and -44 is 44 BC; a year 0 in the data is taken as 1 BC.
 
-Saying and reading share one table of patterns per locale. A pattern is filled in to render a date; to
-read one, the text is reduced to its *shape* (numbers N, ordinals O, month names M, the rest as it is, no
-blanks) and the shapes of the filled-in patterns are looked up. What can be rendered can thus be read.
+Rendering and parsing share one table of patterns per locale. Rendering fills in a pattern. Parsing reduces a text to
+its *shape* (N for a number, O for an ordinal, M for a month name, anything else unchanged, no blanks) and looks it up
+among the shapes of the filled-in patterns. So every rendering can be parsed.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ MILLENNIUM, CENTURY, DECADE, YEAR, MONTH, DAY = range(6, 12)
 _ID = re.compile(r"T::([0-9]{1,2})::(.*)", re.DOTALL)
 _TIME = re.compile(r"([+-]?)([0-9]{1,16})-([0-9]{2})-([0-9]{2})(?:T[0-9]{2}:[0-9]{2}:[0-9]{2}Z?)?")
 _MONTH_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-_BARE_DIGITS = 5  # a longer number is no year unless it says BC or AD
+_BARE_DIGITS = 5  # a longer number is a year only with an era
 _LONGEST = 64  # characters of the longest text that can be a date
 
 
 class DateKey(NamedTuple):
-    """One way to point at a date: what a text says, and no more. "July 4" has no year."""
+    """The fields of a date that a text states: "July 4" has no year."""
 
     precision: int
     year: int | None
@@ -42,11 +41,11 @@ class DateKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Date:
-    """A date with Wikidata's precision; what the precision does not cover is 0, so equal dates are equal.
+    """A date with Wikidata's precision; fields beyond the precision are 0, so that equal dates compare equal.
 
-    Coarse dates keep one year each: a decade the first as it is spoken (1950 for the 1950s, -40 for the 40s
-    BC, ±1 for the years before 10), a century its last (1900 for the 19th, -100 for the 1st BC), a
-    millennium its last (2000 for the 2nd). Without a day or month, precision 11 or 10 is lowered.
+    A coarse date has one canonical year: the year in the name of a decade (1950 for the 1950s, -40 for the 40s BC, ±1
+    for the years before 10), the last year of a century (1900 for the 19th, -100 for the 1st BC) or millennium (2000
+    for the 2nd). Without a day or month, precision 11 or 10 is lowered.
     """
 
     precision: int
@@ -67,19 +66,19 @@ class Date:
 
     @classmethod
     def from_time(cls, time: str, precision: int) -> Date:
-        """The date of a time in Wikidata's JSON, "+1957-07-04T00:00:00Z"; the hours are dropped."""
+        """Parse a time of Wikidata's JSON, "+1957-07-04T00:00:00Z"; the time of day is dropped."""
         match = _TIME.fullmatch(time)
         if match is None:
-            raise LiteralError(f"{time!r} is no time", remedy='write it like "+1957-07-04T00:00:00Z"')
+            raise LiteralError(f"{time!r} is not a time", remedy='write it like "+1957-07-04T00:00:00Z"')
         sign, year, month, day = match.groups()
         return cls(precision, -int(year) if sign == "-" else int(year), int(month), int(day))
 
     @classmethod
     def parse_id(cls, id: str) -> Date:
-        """The date of an id `T::<precision>::<time>`, canonical or not."""
+        """Parse an id `T::<precision>::<time>`, canonical or not."""
         match = _ID.fullmatch(id)
         if match is None:
-            raise LiteralError(f"{id!r} is no date", remedy='write it like "T::11::+1957-07-04T00:00:00Z"')
+            raise LiteralError(f"{id!r} is not a date", remedy='write it like "T::11::+1957-07-04T00:00:00Z"')
         try:
             return cls.from_time(match[2], int(match[1]))
         except LiteralError as error:
@@ -87,13 +86,13 @@ class Date:
 
     @property
     def id(self) -> str:
-        """The one id of this date; beyond the precision month and day are 00."""
+        """The canonical id; month and day are 00 beyond the precision."""
         sign = "-" if self.year < 0 else "+"
         return f"T::{self.precision}::{sign}{abs(self.year):04d}-{self.month:02d}-{self.day:02d}T00:00:00Z"
 
 
 def date_keys(date: Date) -> frozenset[DateKey]:
-    """Every way a text can point at the date; what an index of dates is keyed by."""
+    """All keys under which an index lists the date."""
     precision, year, month, day = date.precision, date.year, date.month, date.day
     if precision < YEAR:
         return frozenset((DateKey(precision, year),))
@@ -106,10 +105,10 @@ def date_keys(date: Date) -> frozenset[DateKey]:
 
 
 def render_date(date: Date, locale: str = "en") -> list[str]:
-    """All ways to say the date, the most useful first, without duplicates.
+    """All texts for the date, the most useful first, without duplicates.
 
-    Locales other than English use their own names of months and eras; decades and longer, for which there
-    is no locale data, are said in English.
+    Locales other than English use their own names of months and eras; decades, centuries and millennia, for which there
+    is no locale data, are in English.
     """
     if date.precision < YEAR:
         return list(dict.fromkeys(_render_coarse(date)))
@@ -119,25 +118,25 @@ def render_date(date: Date, locale: str = "en") -> list[str]:
     ways += [tables.fill(pattern, date, year) for year in years for pattern in tables.rest[date.precision]]
     if 100 <= date.year < 10**_BARE_DIGITS:  # 4-7-79 would be another year
         ways += [tables.fill(pattern, date, years[0]) for pattern in _NUMERIC[date.precision]]
-    if not tables.english:  # some locales put words together in ways that cannot be told apart again
+    if not tables.english:  # some locales join words so that they cannot be parsed
         keys = date_keys(date)
         ways = [way for way in ways if not keys.isdisjoint(parse_date(way, locale))]
     return list(dict.fromkeys(ways))
 
 
 def parse_date(text: str, locale: str = "en") -> list[DateKey]:
-    """What dates a text as a whole, also one of tokens joined with blanks, can mean; the most specific first."""
+    """Dates that the whole text (or tokens joined with blanks) can mean, the most specific first."""
     return _readings(text, locale)[0]
 
 
 @lru_cache(maxsize=16)
 def date_words(locale: str = "en") -> frozenset[str]:
-    """The case-folded words that a date can have beside numbers and signs."""
+    """Case-folded words that a date can contain, besides numbers and signs."""
     return frozenset([*_tables(locale).words, *_ORDINAL_WORDS, "the", "of", "century", "millennium", "bc", "bce"])
 
 
 def read_date(text: str, locale: str = "en") -> Date | None:
-    """The one date that a person wrote, None when it is none; LiteralError if it cannot be, or can be two (4/7/57)."""
+    """The date in user input; None if it is not a date, LiteralError if impossible or ambiguous (4/7/1957)."""
     keys, errors = _readings(text, locale)
     if not keys and errors:
         raise LiteralError(errors[0].what, place=repr(text), remedy=errors[0].remedy)
@@ -145,7 +144,7 @@ def read_date(text: str, locale: str = "en") -> Date | None:
     if year is None:
         return None
     if any(key.precision == precision for key in keys[1:]):
-        raise LiteralError("can be two dates", place=repr(text), remedy='write it like "1957-07-04"')
+        raise LiteralError("can mean two dates", place=repr(text), remedy='write it like "1957-07-04"')
     return Date(precision, year, month or 0, day or 0)
 
 
@@ -162,7 +161,7 @@ def babel_locale(name: str) -> Locale:
 
 
 def _check(year: int, month: int, day: int) -> None:
-    """Refuse what is in no calendar. Julian leap years count to 1752, when English texts changed over."""
+    """Refuse a day that is in no calendar. Julian leap years count up to 1752, the year of the English reform."""
     if not 0 <= month <= 12:
         raise LiteralError(f"there is no month {month}", remedy="months are 1 to 12")
     counted = year if year > 0 else year + 1
@@ -230,7 +229,7 @@ def _read_coarse(text: str) -> list[DateKey]:
     return [*keys, DateKey(CENTURY, number + 100)] if number and number % 100 == 0 and sign > 0 else keys
 
 
-# Years, months, days. Patterns are separated by |; `alone` is the month's name outside a full date.
+# Years, months, days. Patterns are separated by |; `alone` is the name of a month without a day.
 
 _FULL = "{month} {d}, {y}|{d} {month} {y}|{mon} {d}, {y}|{d} {mon} {y}"
 _FULL_ENGLISH = "|{month} {o}, {y}|{o} {month} {y}|{o} of {month} {y}|{d} {month}, {y}|{o} {month}, {y}"
@@ -257,7 +256,7 @@ class _Token(NamedTuple):
 
 @dataclass(frozen=True)
 class _Tables:
-    """What one locale brings: names, patterns to fill in, and the shapes of the filled-in patterns."""
+    """Data of one locale: names, patterns, and the shapes of the filled-in patterns."""
 
     english: bool
     months: dict[str, list[str]]
@@ -273,7 +272,7 @@ class _Tables:
         return pattern.format(d=date.day, o=_ordinal(date.day), m=date.month, y=year, **names)
 
     def shape(self, text: str) -> tuple[str, list[_Token]]:
-        """The shape of a case-folded text and its tokens that have a value; a year and its era are one."""
+        """Shape of a case-folded text, and its tokens that have a value; a year and its era are one token."""
         tokens: list[_Token] = []
         for word, number, suffix, other in self.token.findall(text):
             if number:
@@ -295,7 +294,7 @@ def _tables(name: str) -> _Tables:
     locale = babel_locale(name)
     english = locale.language == "en"
     raw = localedata.load(str(locale))
-    # A copy, as Babel stores what an alias of one locale stands for where the next locale finds it.
+    # A copy: Babel resolves aliases in place, in data that locales share.
     parts = ("months", "eras", "date_formats", "datetime_skeletons")
     data = localedata.LocaleDataDict({part: deepcopy(raw[part]) for part in parts})
     uses = (("month", "format", "wide"), ("alone", "stand-alone", "wide"), ("mon", "format", "abbreviated"))
@@ -317,11 +316,11 @@ def _tables(name: str) -> _Tables:
     if english:
         words |= {"sept": ("M", 9)} | dict.fromkeys(("b.c", "b.c.e", "b. c", "b. c. e"), ("E", -1))
         words |= dict.fromkeys(("a.d", "c.e", "a. d", "c. e"), ("E", 1))
-    known = "|".join(re.escape(word) for word in sorted(words, key=lambda word: (-len(word), word)))
+    names = "|".join(re.escape(word) for word in sorted(words, key=lambda word: (-len(word), word)))
     number = r"[0-9]{1,3}(?:,[0-9]{3})+(?=\s*b\.?\s?c)|[0-9]+"
-    token = re.compile(rf"\s+|({known})\.?(?!\w)|({number})((?:st|nd|rd|th)(?!\w))?|([^\W\d_]+|.)", re.DOTALL)
+    token = re.compile(rf"\s+|({names})\.?(?!\w)|({number})((?:st|nd|rd|th)(?!\w))?|([^\W\d_]+|.)", re.DOTALL)
     tables = _Tables(english, months, eras, lead, rest, words, token, {})
-    fields = {28: "d", 3456: "y"}  # what is neither day nor year of the sample is its month
+    fields = {28: "d", 3456: "y"}  # any other number of the sample is its month
     for pattern in (*lead[DAY], *rest[DAY], *_NUMERIC[DAY], *_NUMERIC[MONTH], *_READ_ONLY.split("|")):
         for month in range(1, 13):
             sample = tables.fill(pattern, Date(DAY, 3456, month, 28), "3456")
@@ -337,7 +336,7 @@ def _word(name: str) -> str:
 
 
 def _cldr(formats: Mapping[str, object], *names: str) -> list[str]:
-    """CLDR's date formats as patterns of ours; one with fields that we do not know is left out."""
+    """Convert CLDR date formats to patterns; a format with other fields than day, month and year is left out."""
     patterns = []
     for format in filter(None, map(formats.get, names)):
         parts = _CLDR_FIELD.findall(str(getattr(format, "pattern", format)))
@@ -358,7 +357,7 @@ def _render_year(year: int, eras: tuple[str, ...]) -> Iterator[str]:
 
 
 def _readings(text: str, locale: str) -> tuple[list[DateKey], list[LiteralError]]:
-    """What a text of a date's shape can mean, the most specific first, and what it cannot mean and why."""
+    """Dates that a text can mean, the most specific first, and the errors of its impossible readings."""
     if len(text) > _LONGEST or not _HINT.search(text):
         return [], []
     plain = _BRACKETED.sub(r"\1", " ".join(text.casefold().split()))
@@ -389,7 +388,7 @@ def _reading(order: str, tokens: list[_Token], named: bool) -> DateKey | None:
         if kind == "Y" or digits > 2:
             return None
         if value == 0:
-            raise LiteralError("there is no month or day 0", remedy="leave out what is not known")
+            raise LiteralError("there is no month or day 0", remedy="leave out an unknown month or day")
         month, day = (value, day) if field == "m" else (month, value)
     if day and not month:
         return None

@@ -1,7 +1,7 @@
-"""Dates and quantities as the rest of the package sees them: ids that can be said, found and typed.
+"""Dates and quantities as entities: their ids, the texts for them, and the ids for a text.
 
-A literal is an entity whose id tells what it is, `T::…` a date and `V::…` a quantity. `render_literal` gives
-the texts that say it, `LiteralIndex` finds ids for a text, `literal_from_text` reads what a person typed.
+A literal is an entity whose id contains its value: `T::…` is a date, `V::…` a quantity. `render_literal` gives its
+texts, `LiteralIndex` finds the ids that a text can mean, `literal_from_text` parses user input.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from kglm.kg.literals.quantities import (
 )
 
 LONGEST = 8
-"""Words of a text that are looked at as one literal."""
+"""Maximum number of words of a literal in a text."""
 UnitNames = Callable[[str], Sequence[str]]
-"""From the id of a unit's item to its names, label first."""
+"""Names of a unit, label first, given the id of its item."""
 
-# The common canonical ids; what else is canonical takes the long way.
+# The common canonical ids, a fast path: any other id is parsed.
 _DAYS = r"(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31"
 _CANONICAL = re.compile(
     rf"T::(?:11::[+-](?!0000)[0-9]{{4}}-(?:{_DAYS})|9::[+-](?!0000)[0-9]{{4}}-00-00)T00:00:00Z"
@@ -39,28 +39,28 @@ _SIGNED_YEAR = re.compile(r"([+-])0*([1-9][0-9]*)")
 
 
 def is_literal(id: str) -> bool:
-    """Whether the id is of a date or a quantity, well-formed or not."""
+    """True for the id of a date or quantity, even a malformed one."""
     return id.startswith(("T::", "V::"))
 
 
 def is_date(id: str) -> bool:
-    """Whether the id is of a date."""
+    """True for the id of a date."""
     return id.startswith("T::")
 
 
 def is_quantity(id: str) -> bool:
-    """Whether the id is of a quantity."""
+    """True for the id of a quantity."""
     return id.startswith("V::")
 
 
 def quantity_unit(id: str) -> str | None:
-    """The item of a quantity's unit; None for a bare number and for what is no quantity."""
+    """Id of the unit of a quantity; None for a bare number and for any other id."""
     unit = id.rpartition("::")[2].rpartition("/")[2] if is_quantity(id) else "1"
     return None if unit == "1" else unit
 
 
 def canonical_literal(id: str) -> str:
-    """The one id of the literal, so that equal literals have equal ids; ids of anything else pass unchanged.
+    """The canonical id of a literal, so that equal literals have equal ids; any other id is returned unchanged.
 
     >>> canonical_literal("T::9::+1970-01-01T00:00:00Z")
     'T::9::+1970-00-00T00:00:00Z'
@@ -71,7 +71,7 @@ def canonical_literal(id: str) -> str:
 
 
 def render_literal(id: str, unit_names: UnitNames | None = None, locale: str = "en") -> list[str]:
-    """All ways to say it, the most useful first; without `unit_names` a quantity is a bare number."""
+    """All texts for a literal, the most useful first; without `unit_names` a quantity is rendered without its unit."""
     if is_date(id):
         return render_date(Date.parse_id(id), locale)
     quantity = Quantity.parse_id(id)
@@ -83,9 +83,9 @@ def _names(unit: str, unit_names: UnitNames | None) -> tuple[str, ...]:
 
 
 class LiteralIndex:
-    """Literals by what a text can say about them: from a text to the ids it can mean, without a scan.
+    """Index from texts to the ids of the literals that they can mean.
 
-    Ids are kept in canonical form. A quantity is found by its number alone or with its unit.
+    Ids are canonical. A quantity is found by its number alone or with its unit.
     """
 
     def __init__(self, unit_names: UnitNames | None = None, locale: str = "en") -> None:
@@ -108,7 +108,7 @@ class LiteralIndex:
         return iter(self._places)
 
     def add(self, id: str) -> None:
-        """Take in a literal; one that is there already stays where it is."""
+        """Add a literal; a known one keeps its place in the order."""
         id = canonical_literal(id)
         if id in self._places:
             return
@@ -121,22 +121,22 @@ class LiteralIndex:
         self._places[id] = len(self._places)
 
     def find(self, text: str) -> list[str]:
-        """The ids that the text, as a whole, can mean, in the order they were added."""
+        """Ids that the whole text can mean, in the order in which they were added."""
         found: set[str] = set()
         if self._dates:
             for key in parse_date(text, self._locale):
                 found.update(self._dates.get(key, ()))
         if self._amounts:
-            for amount, said in parse_quantity(text, self._locale):
+            for amount, unit_text in parse_quantity(text, self._locale):
                 for unit, id in self._amounts.get(amount, ()):
-                    if not said or normal_unit(said) in self._spellings(unit):
+                    if not unit_text or normal_unit(unit_text) in self._spellings(unit):
                         found.add(id)
         return sorted(found, key=self._places.__getitem__)
 
     def at(self, words: Sequence[str], start: int, limit: int) -> Iterator[tuple[int, str]]:
-        """(end, id) of what is said by words [start, end) of a text, end ≤ limit; the longest first.
+        """(end, id) of the literals that words [start, end) of a text can mean, end ≤ limit, the longest first.
 
-        The same as `find` of every part, without looking at parts that can be none.
+        Gives the same as `find` for every end, but skips spans that cannot be a literal.
         """
         limit = min(limit, start + LONGEST)
         ends = set(self._date_ends(words, start, limit)) | set(self._quantity_ends(words, start, limit))
@@ -145,20 +145,20 @@ class LiteralIndex:
                 yield end, id
 
     def _date_ends(self, words: Sequence[str], start: int, limit: int) -> Iterator[int]:
-        """Where a date may end that begins at a word: as far as there are numbers, signs and words of dates."""
-        known = date_words(self._locale)
+        """Possible ends of a date that begins at `start`: up to the first word that no date can have."""
+        vocabulary = date_words(self._locale)
         digits = False
         for place in range(start, limit) if self._dates else ():
             word = words[place].casefold()
             number = any(map(str.isdigit, word))
-            if not (number or word in known or not word.isalnum()):
+            if not (number or word in vocabulary or not word.isalnum()):
                 return
             digits = digits or number or word in ("century", "millennium")
             if digits and word[-1:].isalnum():
                 yield place + 1
 
     def _quantity_ends(self, words: Sequence[str], start: int, limit: int) -> Iterator[int]:
-        """Where a quantity may end: anywhere after a number that one of these has."""
+        """Possible ends of a quantity that begins at `start`: all ends if an amount of the index begins there."""
         if not self._amounts or not begins_quantity(words[start]):
             return
         numbers = (" ".join(words[start:end]) for end in range(start + 1, min(start + 4, limit) + 1))
@@ -170,11 +170,10 @@ class LiteralIndex:
 
 
 def literal_from_text(text: str, prefer: Literal["date", "quantity"] | None = None) -> str | None:
-    """The id of the literal that a person typed in English, None when the text is none.
+    """Id of the literal that a user typed in English; None if the text is not a literal.
 
-    A number of three or four digits is a year, any other a quantity, unless `prefer` says otherwise. A unit
-    cannot be typed, as its item is not known here: give the id `V::<amount>::<address>` for that. A date that
-    cannot be is a LiteralError.
+    A number of three or four digits is a year, any other number a quantity, unless `prefer` decides. A unit needs the
+    id `V::<amount>::<address>`, because names of units are unknown here. An impossible date is a LiteralError.
     """
     text = " ".join(text.split())
     if is_literal(text):

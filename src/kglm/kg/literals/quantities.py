@@ -1,9 +1,9 @@
-"""Quantities: Wikidata's amounts with units, the ways a text says them, and back again.
+"""Quantities: Wikidata's amounts with units, the texts for them, and the quantities that a text can mean.
 
-An id is `V::<amount with four decimals>::<unit>`; the unit is `1` for a bare number, else the address of a
-Wikidata item, whose names (label first, then aliases) the caller passes in. Nothing is converted: 27 km is
-never said in miles. Names of units gain plural, British and American spelling, and the symbols that pint
-knows for them; currencies gain Babel's symbols and names.
+An id is `V::<amount with four decimals>::<unit>`; the unit is `1` for a bare number, else the address of a Wikidata
+item. The caller passes the names of the item (label first, then aliases). Units are not converted: 27 km is never
+rendered in miles. Names of units are extended by plurals, British and American spellings and the symbols of pint;
+names of currencies by the symbols and names of Babel.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kglm.kg.literals.dates import babel_locale
 _ID = re.compile(r"V::([^:]*)::(.*)", re.DOTALL)
 _AMOUNT = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
 _UNIT = re.compile(r"(?:https?://www\.wikidata\.org/entity/)?(Q(?:[0-9]+|_\S+))")
-_MOST_DIGITS = 127  # as Wikidata has it
+_MOST_DIGITS = 127  # the limit of Wikidata
 _EXACT = Context(prec=2 * _MOST_DIGITS, rounding=ROUND_HALF_EVEN)
 _PLACES = Decimal("0.0001")
 
@@ -39,28 +39,28 @@ class Quantity:
 
     def __post_init__(self) -> None:
         if not self.amount.is_finite() or self.amount.adjusted() >= _MOST_DIGITS:
-            raise LiteralError(f"{self.amount} is no amount that can be kept", remedy="use fewer digits")
+            raise LiteralError(f"{self.amount} is out of range", remedy=f"use at most {_MOST_DIGITS} digits")
         amount = self.amount.quantize(_PLACES, context=_EXACT)
         object.__setattr__(self, "amount", amount or amount.copy_abs())  # there is no -0
         if self.unit != "1":
             match = _UNIT.fullmatch(self.unit)
             if match is None:
-                raise LiteralError(f"{self.unit!r} is no unit", remedy=f"use 1 or {WIKIDATA_ENTITY}Q…")
+                raise LiteralError(f"{self.unit!r} is not a unit", remedy=f"use 1 or {WIKIDATA_ENTITY}Q…")
             object.__setattr__(self, "unit", match[1])
 
     @classmethod
     def from_amount(cls, amount: str, unit: str = "1") -> Quantity:
-        """The quantity of an amount in Wikidata's JSON, "+27.05", and a unit: `1`, an address or an id."""
+        """Parse an amount of Wikidata's JSON, "+27.05", and a unit: `1`, an address or an id."""
         if not _AMOUNT.fullmatch(amount):
-            raise LiteralError(f"{amount!r} is no amount", remedy='write it like "27" or "-3.5"')
+            raise LiteralError(f"{amount!r} is not an amount", remedy='write it like "27" or "-3.5"')
         return cls(Decimal(amount), unit)
 
     @classmethod
     def parse_id(cls, id: str) -> Quantity:
-        """The quantity of an id `V::<amount>::<unit>`, canonical or not."""
+        """Parse an id `V::<amount>::<unit>`, canonical or not."""
         match = _ID.fullmatch(id)
         if match is None:
-            raise LiteralError(f"{id!r} is no quantity", remedy='write it like "V::27.0000::1"')
+            raise LiteralError(f"{id!r} is not a quantity", remedy='write it like "V::27.0000::1"')
         try:
             return cls.from_amount(match[1], match[2])
         except LiteralError as error:
@@ -68,12 +68,12 @@ class Quantity:
 
     @property
     def id(self) -> str:
-        """The one id of this quantity."""
+        """The canonical id."""
         return f"V::{self.amount:.4f}::{'1' if self.unit == '1' else WIKIDATA_ENTITY + self.unit}"
 
 
 def render_quantity(quantity: Quantity, unit_names: Sequence[str] = (), locale: str = "en") -> list[str]:
-    """All ways to say the quantity, the most useful first: the bare number, then with its unit."""
+    """All texts for the quantity, the most useful first: the bare number, then the number with its unit."""
     written = _render_number(quantity.amount, locale)
     unit = _unit(tuple(unit_names), locale)
     one = quantity.amount.copy_abs() == 1
@@ -96,17 +96,17 @@ def render_quantity(quantity: Quantity, unit_names: Sequence[str] = (), locale: 
 
 
 def unit_spellings(unit_names: Sequence[str], locale: str = "en") -> frozenset[str]:
-    """Every spelling of a unit, case-folded with single blanks, and also as `normal_unit` has it."""
+    """All spellings of a unit: case-folded with single blanks, and normalised by `normal_unit`."""
     return _spellings(tuple(unit_names), locale)
 
 
 def normal_unit(text: str) -> str:
-    """The text of a unit with case and blanks made even: "km / H" is "km/h"."""
+    """Normalise case and blanks in the text of a unit: "km / H" becomes "km/h"."""
     return re.sub(r" ?([^\w ]) ?", r"\1", " ".join(text.casefold().split()))
 
 
 def parse_quantity(text: str, locale: str = "en") -> list[tuple[Decimal, str]]:
-    """What a text can mean: amounts, each with the text of its unit or ""; nothing when it has no number."""
+    """Quantities that a text can mean: (amount, text of its unit or ""); empty if it does not begin with a number."""
     plain = " ".join(text.split())
     if len(plain) > _LONGEST or not _START.match(plain):
         return []
@@ -129,7 +129,7 @@ def parse_quantity(text: str, locale: str = "en") -> list[tuple[Decimal, str]]:
 
 
 def begins_quantity(word: str) -> bool:
-    """Whether a quantity can begin with this word: a number, in digits or not, or a sign."""
+    """True if a quantity can begin with this word: a number, in digits or words, or a sign."""
     return any(char.isdigit() for char in word) or word.casefold() in _FIRST or not word.isalnum()
 
 
@@ -143,12 +143,12 @@ _FIRST = frozenset([*_WORDS, "minus"])
 _SCALES = {"trillion": Decimal(10**12), "billion": Decimal(10**9), "million": Decimal(10**6)}
 _START = re.compile(rf"[^0-9]{{0,14}}[0-9]|(?:minus )?(?:{'|'.join(_WORDS)})", re.IGNORECASE)
 _NOISE = re.compile(r"[^0-9.]")
-_MONEY = r"[^\W\d_]{0,3}[$¢-¥֏؋৲৳৻૱௹฿៛₠-⃀﷼﹩＄￠￡￥￦]|[A-Z]{3}"  # signs and codes that may stand before
+_MONEY = r"[^\W\d_]{0,3}[$¢-¥֏؋৲৳৻૱௹฿៛₠-⃀﷼﹩＄￠￡￥￦]|[A-Z]{3}"  # currency signs and codes that may precede a number
 
 
 @lru_cache(maxsize=16)
 def _grammar(locale: str) -> tuple[tuple[str, str], list[re.Pattern[str]]]:
-    """The locale's marks of groups and decimals, and patterns with them; "1 , 000" and "1 @,@ 000" pass."""
+    """Group and decimal marks of a locale, and patterns for its numbers; "1 , 000" and "1 @,@ 000" match too."""
     where = babel_locale(locale)
     marks = " ".join(numbers.get_group_symbol(where).split()) or " ", numbers.get_decimal_symbol(where)
     group, point = (" " if mark == " " else rf" ?@?{re.escape(mark)}@? ?" for mark in marks)
@@ -186,7 +186,7 @@ def _render_number(amount: Decimal, locale: str) -> list[str]:
 
 
 def _before(sign: str, number: str, gap: str = "") -> str:
-    """The number with a currency's sign before its digits: $27, -$27, USD 27."""
+    """The number with a currency sign before its digits: $27, -$27, USD 27."""
     start = next(place for place, char in enumerate(number) if char.isdigit())
     return f"{number[:start]}{sign}{' ' if sign.isalpha() else gap}{number[start:]}"
 
@@ -202,11 +202,11 @@ _HEAD = re.compile(r"degrees?(?= )|.+?(?= (?:per|of|old|sterling|squared|cubed|t
 _PLURALS = {"foot": "feet", "person": "people", "man": "men", "woman": "women", "child": "children"}
 _INVARIANT = "percent cent feet people men women children hertz lux yen yuan renminbi won baht rand millennia"
 _SAME = frozenset(_INVARIANT.split())
-_SYMBOLS = {"year": "yr", "degree": "°"}  # where pint's own is not what texts say
+_SYMBOLS = {"year": "yr", "degree": "°"}  # pint has other symbols, which texts do not use
 
 
 class _Unit(NamedTuple):
-    """The spellings of a unit: before the number ($), symbols after it (km), its names, one and many."""
+    """Spellings of a unit: signs before the number ($), symbols after it (km), singular and plural names."""
 
     before: tuple[str, ...]
     symbols: tuple[str, ...]
@@ -245,13 +245,13 @@ def _spellings(names: tuple[str, ...], locale: str) -> frozenset[str]:
 
 
 def _is_readable(name: str, locale: str) -> bool:
-    """Whether a name after a number is found again; year's alias "a" is out, as texts mean the article."""
+    """True if "7 NAME" is parsed as a quantity with this unit; "a", an alias of year, is usually the article."""
     found = [normal_unit(unit) for _, unit in parse_quantity(f"7 {name}", locale)]
     return bool(name) and name != "a" and normal_unit(name) in found
 
 
 def _is_symbol(name: str) -> bool:
-    """Whether a name is a sign or an abbreviation (km², sq mi, $, USD) and not a word to be inflected."""
+    """True if a name is a sign or an abbreviation (km², sq mi, $, USD), which has no plural."""
     plain = "".join(char for char in unicodedata.normalize("NFKD", name) if not unicodedata.combining(char))
     if re.search(r"[0-9]|[^-\w\s.,'’()]", plain) or not re.search(r"\w", plain):
         return True
@@ -260,12 +260,12 @@ def _is_symbol(name: str) -> bool:
 
 
 def _respelled(name: str) -> str:
-    """The name in American spelling if it is in British, or the other way round."""
+    """The name in American spelling if it is British, and the other way round."""
     return _SPELLING.sub(lambda found: found[1] + _SWAP.get(found[2].lower(), "") + found[3], name)
 
 
 def _plural(name: str) -> str:
-    """The plural of a unit's name, kilometres per hour; the name itself if it is one or has none."""
+    """Plural of the name of a unit, "kilometres per hour"; the name itself if it is a plural or has none."""
     match = _HEAD.match(name)
     head = match[0] if match else name
     stem, blank, last = head.rpartition(" ")
@@ -282,7 +282,7 @@ def _plural(name: str) -> str:
 
 @lru_cache(maxsize=16)
 def _currencies(locale: str) -> dict[str, str]:
-    """The codes of currencies by themselves and by their case-folded names."""
+    """Currency codes by code and by case-folded name."""
     where = babel_locale(locale)
     codes = sorted(numbers.list_currencies(where))
     names = {numbers.get_currency_name(code, locale=where).casefold(): code for code in codes}
@@ -290,27 +290,27 @@ def _currencies(locale: str) -> dict[str, str]:
 
 
 def _currency(names: Sequence[str], locale: str) -> str | None:
-    """The currency that a unit is: by its label, or by a code among its names that another name confirms."""
-    known = _currencies(locale)
+    """Currency code of a unit: found by its label, or by a code among its names that another name confirms."""
+    codes = _currencies(locale)
     for label in names[:1]:
-        if code := known.get(label) or known.get(label.casefold()):
+        if code := codes.get(label) or codes.get(label.casefold()):
             return code
-    said = {word for name in names for word in name.casefold().split()}
-    for code in (known[name] for name in names if name in known):
-        if numbers.get_currency_name(code, locale=babel_locale(locale)).casefold().split()[-1] in said:
+    words = {word for name in names for word in name.casefold().split()}
+    for code in (codes[name] for name in names if name in codes):
+        if numbers.get_currency_name(code, locale=babel_locale(locale)).casefold().split()[-1] in words:
             return code
     return None
 
 
 @lru_cache(maxsize=1)
 def _registry() -> Any:
-    import pint  # slow to import, and its registry to build: only when a unit is asked for
+    import pint  # imported late: its import and its registry are slow
 
     return pint.UnitRegistry()
 
 
 def _pint_symbols(label: str) -> Iterator[str]:
-    """Symbols of a unit from its English name: square kilometre is km², km2, km^2, sq km."""
+    """Symbols of a unit from its English name: km², km2, km^2 and sq km for square kilometre."""
     parts = [_factors(part) for part in label.split(" per ")]
     if not all(parts) or any(len(part) > 1 for part in parts[1:]):
         return
@@ -324,7 +324,7 @@ def _pint_symbols(label: str) -> Iterator[str]:
 
 
 def _factors(part: str) -> list[tuple[str, int]]:
-    """The symbols and powers in a product of units, "square metre" or "watt hour"; [] when one is unknown."""
+    """Symbols and powers in a product of units, "square metre" or "watt hour"; [] if one is unknown."""
     if symbol := _symbol(part.replace(" ", "_")):
         return [(symbol, 1)]
     factors: list[tuple[str, int]] = []
@@ -343,7 +343,7 @@ def _factors(part: str) -> list[tuple[str, int]]:
 
 
 def _symbol(word: str) -> str | None:
-    """pint's symbol for a unit by its full name; left alone, pint reads "act" as attocarat."""
+    """pint's symbol for the full name of a unit; abbreviations are excluded, because pint reads "act" as attocarat."""
     if word in _SYMBOLS:
         return _SYMBOLS[word]
     registry = _registry()

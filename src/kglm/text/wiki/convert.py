@@ -1,9 +1,9 @@
-"""What `{{convert}}` says: an amount, and the same amount in another unit.
+"""Render the template `{{convert}}`: an amount, and the same amount in another unit.
 
     {{convert|27|km|mi}}            27 kilometres (17 mi)
     {{convert|5|to|10|ft|abbr=on}}  5 to 10 ft (1.5 to 3.0 m)
 
-The rounding is the template's own: as precise as the amount it converts, and at least two significant figures.
+Rounding follows the template: as precise as the given amount, with at least two significant figures.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fractions import Fraction
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """`factor` of these make one base unit of the same `kind`; `offset` is where its zero lies."""
+    """A unit: value in base units of its `kind` = `factor` * value + `offset`."""
 
     code: str
     kind: str
@@ -88,7 +88,7 @@ kJ      energy  1000       kJ      kilojoule  kilojoules  kcal
 kcal    energy  4184       kcal    kilocalorie kilocalories kJ
 /km2    density 1e-6       /km_2   per_square_kilometre per_square_kilometre /sqmi
 /sqmi   density 3.861e-7   /sq_mi  per_square_mile per_square_mile /km2
-K       warmth  1          K       kelvin     kelvins     C
+K       temperature  1          K       kelvin     kelvins     C
 """
 _OTHER_CODES = {
     "mile": "mi", "miles": "mi", "foot": "ft", "feet": "ft", "inch": "in", "inches": "in", "yard": "yd", "metre": "m",
@@ -103,8 +103,8 @@ _OTHER_CODES = {
 
 def _units() -> dict[str, Unit]:
     units = {
-        "C": Unit("C", "warmth", 1.0, "°C", "degree Celsius", "degrees Celsius", "F", 273.15),
-        "F": Unit("F", "warmth", 5 / 9, "°F", "degree Fahrenheit", "degrees Fahrenheit", "C", 459.67 * 5 / 9),
+        "C": Unit("C", "temperature", 1.0, "°C", "degree Celsius", "degrees Celsius", "F", 273.15),
+        "F": Unit("F", "temperature", 5 / 9, "°F", "degree Fahrenheit", "degrees Fahrenheit", "C", 459.67 * 5 / 9),
     }
     for line in _UNITS.strip().splitlines():
         code, kind, factor, *names, default = line.split()
@@ -114,7 +114,7 @@ def _units() -> dict[str, Unit]:
 
 
 UNITS = _units()
-# Pairs that people say together: six feet two.
+# Pairs of units for one amount: six feet two inches.
 _MIXED = {("ft", "in"), ("lb", "oz"), ("st", "lb"), ("mi", "ft"), ("mi", "yd"), ("yd", "ft")}
 _RANGES = {
     "-": "–", "–": "–", "to": " to ", "to(-)": " to ", "to-": " to ", "and": " and ", "and(-)": " and ", "or": " or ",
@@ -127,16 +127,16 @@ _YES = frozenset(("on", "y", "yes", "1"))
 
 @dataclass(frozen=True, slots=True)
 class _Amount:
-    """A number as it is written, and what it is worth."""
+    """A number: its text, its value and its precision."""
 
     text: str
     value: float
     decimals: int
-    """Digits after the point; negative: zeros at the end of a round number."""
+    """Digits after the point; negative for the trailing zeros of a round number."""
 
 
 def converted(positional: Sequence[str], named: Mapping[str, str]) -> str:
-    """The text of `{{convert|…}}`; what cannot be converted is said as it was given."""
+    """Text of `{{convert|…}}`; an amount that cannot be converted is shown as given."""
     words = [word.strip() for word in positional]
     amounts, joints, rest = _amounts(words)
     if not amounts or not rest:
@@ -149,25 +149,28 @@ def converted(positional: Sequence[str], named: Mapping[str, str]) -> str:
     second = UNITS.get(rest[1]) if len(rest) > 1 else None
     if second and (given.code, second.code) in _MIXED and (more := _amount(rest[0])) and len(amounts) == 1:
         total = amounts[0].value + more.value * second.factor / given.factor
-        said = f"{options.said(amounts[0], given)} {options.said(more, second)}"
+        original = f"{options.with_unit(amounts[0], given)} {options.with_unit(more, second)}"
         amounts = [_Amount("", total, 0 if given.code == "st" else 2)]
         rest = rest[2:]
     else:
-        said = _joined([amount.text for amount in amounts], joints)
-        said += options.unit(given, amounts[-1].value, options.first)
+        original = _joined([amount.text for amount in amounts], joints)
+        original += options.unit(given, amounts[-1].value, options.first)
     results = _results(amounts, joints, given, rest, options)
     if options.display in ("out", "output only", "output number only"):
-        return results or said
+        return results or original
     if not results:
-        return said
-    return f"{said} or {results}" if options.display == "or" else f"{said} ({results})"
+        return original
+    return f"{original} or {results}" if options.display == "or" else f"{original} ({results})"
 
 
 @dataclass(frozen=True, slots=True)
 class _Options:
+    """Options of the template."""
+
     first: bool
-    """Whether the given unit is a symbol."""
+    """True if the given unit is shown as a symbol."""
     second: bool
+    """True if the unit of the result is shown as a symbol."""
     adjective: bool
     american: bool
     display: str
@@ -188,22 +191,22 @@ class _Options:
         )
 
     def unit(self, unit: Unit, value: float, symbol: bool) -> str:
-        """A unit as it stands after its number, with the blank or hyphen between them."""
-        if unit.kind == "warmth" or (symbol and unit.symbol != unit.name):
+        """A unit after its number, with the blank or hyphen between them."""
+        if unit.kind == "temperature" or (symbol and unit.symbol != unit.name):
             return unit.symbol if unit.symbol.startswith("/") else f" {unit.symbol}"
         name = unit.name if self.adjective or abs(value) in _SINGULAR else unit.names
         if self.american:
             name = name.replace("metre", "meter").replace("litre", "liter")
         return f"-{name.replace(' ', '-')}" if self.adjective else f" {name}"
 
-    def said(self, amount: _Amount, unit: Unit) -> str:
+    def with_unit(self, amount: _Amount, unit: Unit) -> str:
         return amount.text + self.unit(unit, amount.value, self.first)
 
 
 def _results(
     amounts: Sequence[_Amount], joints: Sequence[str], given: Unit, rest: Sequence[str], options: _Options
 ) -> str:
-    """The same amounts in the other units; empty if they are unknown."""
+    """The amounts in the other units; "" if no unit is known."""
     wanted = [code for word in rest[:1] for code in word.replace("+", " ").split()]
     targets = [UNITS[code] for code in wanted if code in UNITS and UNITS[code].kind == given.kind]
     if not targets and (default := given.default.replace("ftin", "ft")) in UNITS:
@@ -221,7 +224,7 @@ def _results(
 
 
 def _amounts(words: Sequence[str]) -> tuple[list[_Amount], list[str], list[str]]:
-    """The numbers that a conversion starts with, what stands between them, and the words after them."""
+    """Numbers at the start of the arguments, the texts that join them, and the remaining arguments."""
     amounts, joints, at = list[_Amount](), list[str](), 0
     while at < len(words) and (amount := _amount(words[at])):
         amounts.append(amount)
@@ -259,13 +262,13 @@ def _value(value: float, given: Unit, unit: Unit) -> float:
 
 
 def _precision(amount: _Amount, value: float, given: Unit, unit: Unit, figures: int | None) -> int:
-    """Digits after the point of a converted amount; negative ones round tens and hundreds."""
+    """Digits after the point of a converted amount; a negative number rounds to tens or hundreds."""
     if not value:
         return max(0, amount.decimals)
     size = math.floor(math.log10(abs(value)))
     if figures:
         return figures - 1 - size
-    if given.kind == "warmth":
+    if given.kind == "temperature":
         return max(0, amount.decimals)
     alike = amount.decimals - math.floor(math.log10(given.factor / unit.factor) + math.log10(5))
     return max(alike, 1 - size)

@@ -1,7 +1,7 @@
 """Wikitext dumps (`pages-articles`): pages and redirects of a MediaWiki export, one page at a time.
 
-The pages are cut out of the stream and parsed one by one. The size of the dump does not matter, nor does the version
-of the export schema, and a page that is not well-formed costs only itself.
+Pages are cut out of the stream and parsed one by one, so memory does not depend on the size of the dump. Any version of
+the export schema is accepted. A page that is not well-formed is skipped and reported.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kglm.text.wiki.titles import ENGLISH, Namespaces
 
 CHUNK = 1 << 20
 LONGEST_PAGE = 64 << 20
-"""Bytes of XML. Wikis do not keep pages of more than 2 MiB; all versions of a page in one dump may be longer."""
+"""Maximum bytes of XML per page. A wiki page has at most 2 MiB, but a dump may contain all its versions."""
 
 _OPEN, _CLOSE = b"<page>", b"</page>"
 _NAMESPACE = re.compile(r'<namespace\s[^>]*key="(-?\d+)"[^>]*>([^<]*)</namespace>')
@@ -33,25 +33,25 @@ _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page of the dump in its last version."""
+    """The last version of a page."""
 
     title: str
     namespace: int
     redirect: str | None
-    """Where it leads if it is only a signpost; not normalised."""
+    """Target if the page is a redirect, not normalised; else None."""
     text: str
 
 
 @dataclass(slots=True)
 class Dump:
-    """An open dump; what its head says about the wiki is known when the first page is there."""
+    """A dump to read; `namespaces` are read from its head, before the first page."""
 
     path: str | PathLike[str]
     report: ReadingReport
     namespaces: Namespaces = ENGLISH
 
     def pages(self) -> Iterator[Page]:
-        """All pages that can be read, in order; the others are reported."""
+        """Yield all readable pages in order; the others are reported."""
         last = "the head of the dump"
         with reading(self.path), open_binary(self.path) as stream:
             for data in self._cut(stream):
@@ -61,7 +61,7 @@ class Dump:
                     yield page
 
     def _cut(self, stream: BufferedReader) -> Iterator[bytes]:
-        """The bytes of each page, from `<page>` to `</page>`."""
+        """Yield the bytes of each page, from `<page>` to `</page>`."""
         buffer, searched, head, dropping = bytearray(), 0, False, False
         while chunk := stream.read(CHUNK):
             buffer += chunk
@@ -88,16 +88,16 @@ class Dump:
                 searched, dropping = 0, True
         if not head and not self._read_head(bytes(buffer[:CHUNK])):
             raise DataError(
-                "holds no page of a wiki",
+                "contains no page of a wiki",
                 place=self.path,
-                remedy="a MediaWiki export (pages-articles) with <page> elements is expected",
+                remedy="give a MediaWiki export (pages-articles) with <page> elements",
             )
         if _OPEN in buffer:
-            cut = DataError("ends in the middle of a page", place=self.path, remedy="fetch the file again")
-            self.report.problem(cut, "cut off")
+            truncated = DataError("ends in the middle of a page", place=self.path, remedy="fetch the file again")
+            self.report.problem(truncated, "cut off")
 
     def _read_head(self, head: bytes) -> bool:
-        """Whether this is the beginning of an export; it says what namespaces are called."""
+        """Read the names of namespaces; False if this is not the head of an export."""
         text = head.decode("utf-8", "replace")
         names = [(int(key), unescape(name)) for key, name in _NAMESPACE.findall(text)]
         self.namespaces = Namespaces.named(names) if names else ENGLISH
@@ -114,22 +114,22 @@ class Dump:
         namespace = (element.findtext("ns") or "0").strip()
         revisions = element.findall("revision")
         text = (revisions[-1].findtext("text") if revisions else None) or ""
-        signpost = element.find("redirect")
-        redirect = signpost.get("title") if signpost is not None else None
+        redirect_tag = element.find("redirect")
+        redirect = redirect_tag.get("title") if redirect_tag is not None else None
         if redirect is None and (match := _REDIRECT.match(text)):
             redirect = match[1]
         return Page(title, int(namespace) if re.fullmatch(r"-?\d{1,9}", namespace) else -1, redirect, text)
 
     def _element(self, data: bytes, last: str) -> ElementTree.Element | None:
-        """A page as XML. What is not UTF-8, and control characters, are replaced and reported."""
+        """Parse the XML of a page; control characters and bytes that are not UTF-8 are replaced and reported."""
         try:
             return ElementTree.fromstring(data)
         except ElementTree.ParseError as error:
             problem = str(error)
         text = data.decode("utf-8", "replace")
-        mended = _CONTROLS.sub("\ufffd", text)
+        cleaned = _CONTROLS.sub("\ufffd", text)
         try:
-            element = ElementTree.fromstring(mended)
+            element = ElementTree.fromstring(cleaned)
         except (ElementTree.ParseError, ValueError):
             what = DataError(
                 f"not well-formed XML ({problem})", place=f"{self.path}, the page after {last}", remedy="it is skipped"
@@ -143,7 +143,7 @@ class Dump:
 
 
 def read_redirects(path: str | PathLike[str], report: ReadingReport | None = None) -> Iterator[tuple[str, str]]:
-    """The redirects of a dump from articles to articles: (title, where it leads), both in normal form."""
+    """Redirects of a dump from articles to articles: (title, target), both normalised."""
     dump = Dump(path, report or ReadingReport())
     for page in dump.pages():
         if page.namespace == 0 and page.redirect is not None:

@@ -1,7 +1,7 @@
-"""Rendered pages (HTML as Wikipedia's REST and parse APIs and its HTML dumps give it) to marked text.
+"""Convert rendered pages (HTML of Wikipedia's REST and parse APIs and of its HTML dumps) to marked text.
 
-The same things stay and go as in `wikitext`: prose and links stay; tables, boxes, notes, images, headings, lists and
-the sections at the end go.
+As in `wikitext`, prose and links are kept; tables, boxes, notes, images, headings, lists and the sections at the end
+are removed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kglm.text.wiki.sections import is_end_section
 from kglm.text.wiki.titles import ENGLISH, Namespaces, listed
 
 DEEPEST = 500
-"""Elements in elements; tags beyond are ignored. The parser's time grows with the square of the depth."""
+"""Maximum depth of nested elements; deeper tags are ignored, because the parser needs quadratic time in the depth."""
 
 BLOCKS = listed(
     """address article aside blockquote body center dd details div dl dt fieldset figcaption figure footer form h1 h2
@@ -32,7 +32,7 @@ _DROPPED = listed(
     textarea pre"""
 )
 _SILENT = listed("head script style link meta noscript template title wbr")
-"""Elements that never were part of the text: they leave no gap."""
+"""Removed elements that were never visible: they leave no gap."""
 _DROPPED_CLASSES = listed(
     """infobox infobox_v2 infobox_v3 navbox navbox-styles vertical-navbox sidebar hatnote dablink rellink mainarticle
     mw-editsection mw-editsection-like reference references reflist refbegin refend mw-references-wrap mw-cite-backlink
@@ -58,13 +58,13 @@ _SITE_NAME = re.compile(r"\s+[-–—|]\s+(?:[^-–—|]*\b)?Wikipedia.*\Z", re.
 def read_html(
     html: str, title: str, *, host: str | None = None, namespaces: Namespaces = ENGLISH, lists: bool = False
 ) -> str:
-    """The prose of a rendered page as marked text. `host` is that of its wiki: links to others lead to no article."""
+    """Prose of a rendered page as marked text. `host` is the host of its wiki: links to other hosts are dropped."""
     tree = LexborHTMLParser(_flattened(without_marks(html)))
     return _Reader(normalise_title(title), host or _host(tree), namespaces, lists).read(_content(tree))
 
 
 def html_title(html: str) -> str | None:
-    """What the page says it is called."""
+    """Title of a page, without the name of the site; None if it has none."""
     tree = LexborHTMLParser(_flattened(html))
     for selector in ("#firstHeading", "title", "h1"):
         node = tree.css_first(selector)
@@ -74,7 +74,7 @@ def html_title(html: str) -> str | None:
 
 
 def _host(tree: Any) -> str | None:
-    """The wiki that a page belongs to, if it says so."""
+    """Host of the wiki, if the page names it."""
     for selector in ('link[rel="canonical"]', "base", 'link[rel="dc:isVersionOf"]'):
         node = tree.css_first(selector)
         if node is not None and (host := host_of(node.attributes.get("href") or "")):
@@ -83,7 +83,7 @@ def _host(tree: Any) -> str | None:
 
 
 def host_of(address: str) -> str | None:
-    """The host of an address, the mobile one taken for the other."""
+    """Host of an address; the mobile host is replaced by the main one."""
     try:
         host = urlsplit(address).hostname
     except ValueError:
@@ -99,36 +99,36 @@ def _content(tree: Any) -> Any:
 
 
 class _Reader:
-    """Walks through a page once, without recursion, and writes marked text."""
+    """Traverses a page once, without recursion, and writes marked text."""
 
     def __init__(self, title: str, host: str | None, namespaces: Namespaces, lists: bool) -> None:
         self.title, self.host, self.namespaces, self.lists = title, host, namespaces, lists
         self.done: list[str] = []
         self.lead = True
-        self.left_out = 0  # the level of the heading whose section is left out
+        self.skipped_level = 0  # level of the heading whose section is skipped; 0 for none
 
     def read(self, root: Any) -> str:
-        waiting: list[Any] = [root]  # nodes, and texts to write when what comes before them is done
-        while waiting:
-            node = waiting.pop()
+        stack: list[Any] = [root]  # nodes to visit, and texts to write after them
+        while stack:
+            node = stack.pop()
             if isinstance(node, str):
                 self._write(node)
             elif node.is_text_node:
                 self._write(" ".join(_blank_edged(node.text_content or "")).replace("⁄", "/"))
             elif node.is_element_node:
-                before, after, goes_in = self._visit(node)
+                before, after, descend = self._visit(node)
                 self._write(before)
-                if goes_in:
-                    waiting.append(after)
-                    waiting += reversed(list(node.iter(include_text=True)))
+                if descend:
+                    stack.append(after)
+                    stack += reversed(list(node.iter(include_text=True)))
         return "".join(self.done)
 
     def _write(self, text: str) -> None:
-        if text and (not self.left_out or text == BREAK):
+        if text and (not self.skipped_level or text == BREAK):
             self.done.append(text)
 
     def _visit(self, node: Any) -> tuple[str, str, bool]:
-        """What to write before and after an element, and whether to go in."""
+        """Texts to write before and after an element, and whether to visit its children."""
         tag, attributes = node.tag, node.attributes
         classes = set((attributes.get("class") or "").split())
         if tag in ("h1", "h2", "h3", "h4", "h5", "h6"):
@@ -153,8 +153,8 @@ class _Reader:
 
     def _heading(self, level: int, text: str) -> None:
         self.lead = self.lead and level == 1
-        if not self.left_out or level <= self.left_out:
-            self.left_out = level if is_end_section(text.partition("[")[0]) else 0
+        if not self.skipped_level or level <= self.skipped_level:
+            self.skipped_level = level if is_end_section(text.partition("[")[0]) else 0
 
     @staticmethod
     def _is_boilerplate(classes: set[str], attributes: dict[str, str | None]) -> bool:
@@ -169,7 +169,8 @@ class _Reader:
 
     @staticmethod
     def _raised(node: Any, tag: str) -> tuple[str, str, bool]:
-        """Raised and lowered letters are words of their own, as in the corpus; "1st" and fractions are not."""
+        """Blanks around superscripts and subscripts, which are separate words in the corpus, except in "1st" and
+        fractions."""
         parent = (node.parent.attributes.get("class") or "").split() if node.parent is not None else ()
         if "frac" in parent:
             return (" " if tag == "sup" else ""), "", True
@@ -180,7 +181,7 @@ class _Reader:
         return " ", (" " if glued else ""), True
 
     def _target(self, attributes: dict[str, str | None], classes: set[str]) -> str | None:
-        """The title that a link leads to; None for pages that do not exist, other wikis and other things."""
+        """Title that a link leads to; None for missing pages, other wikis and other addresses."""
         address = attributes.get("href") or ""
         if classes & {"selflink", "mw-selflink"}:
             return self.title
@@ -205,7 +206,7 @@ class _Reader:
 
 
 def _blank_edged(text: str) -> list[str]:
-    """Words of a text node, with empty ones where there is a blank at an edge."""
+    """Words of a text node, with an empty word for white space at the start or end."""
     words = text.split()
     if not words:
         return ["", ""] if text else [""]
@@ -215,14 +216,14 @@ def _blank_edged(text: str) -> list[str]:
 # --- depth ----------------------------------------------------------------------------------------------
 
 _TAG = re.compile(r"<(/?)([a-zA-Z][\w:-]*)[^<>]*>")
-# Never inside another of their kind, or without content: they do not add to the depth.
+# Elements that cannot contain themselves or have no content: they do not add to the depth.
 _FLAT = listed(
     "p li dt dd td th tr tbody thead tfoot option br img hr wbr link meta input area base col embed source track param"
 )
 
 
 def _flattened(html: str) -> str:
-    """The page without the tags that are nested too deep, if there are any, and without what is in formulas."""
+    """The page without tags that are nested deeper than `DEEPEST`, and without the content of formulas."""
     for name in ("math", "svg"):
         html = _emptied(html, name)
     if html.count("<") <= DEEPEST:
@@ -254,7 +255,7 @@ def _flattened(html: str) -> str:
 
 
 def _emptied(html: str, name: str) -> str:
-    """Elements of a foreign kind without their content; its tags follow other rules than those of HTML."""
+    """Remove the content of math or svg elements, whose tags do not follow the rules of HTML."""
     done: list[str] = []
     at = 0
     while (start := html.find(f"<{name}", at)) >= 0 and (end := html.find(f"</{name}>", start)) >= 0:

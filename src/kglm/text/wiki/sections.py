@@ -1,4 +1,4 @@
-"""The sections that articles end with: lists of sources, notes and links, which are no prose."""
+"""Headings of the sections at the end of articles: sources, notes and links, which are not prose."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ END_SECTIONS = listed(
 
 
 def is_end_section(heading: str) -> bool:
-    """Whether a heading opens such a list.
+    """True if a heading opens one of these sections.
 
     >>> is_end_section(" See  also"), is_end_section("Early life")
     (True, False)

@@ -1,7 +1,7 @@
-"""What the templates of wikitext say. Most say nothing: they are boxes, notes, sounds, remarks of editors.
+"""Render the templates of wikitext that contain words of a sentence.
 
-`TEMPLATES` names the ones that carry words of a sentence, and how to get at the words. What a template says is
-wikitext again, so it may hold links. Templates that are not in the table are left out.
+`TEMPLATES` lists them with functions that return their text, which is wikitext and may contain links. All other
+templates are removed: most are boxes, notes, sounds and remarks of editors.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MONTHS = (
 
 @dataclass(slots=True)
 class Arguments:
-    """What stands between the pipes of a template."""
+    """Arguments of a template."""
 
     positional: list[str] = field(default_factory=list)
     named: dict[str, str] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Arguments:
         return found
 
     def at(self, place: int) -> str:
-        """A positional argument, counted from 1; empty if there is none."""
+        """Positional argument, counted from 1; "" if it is missing."""
         return self.positional[place - 1] if len(self.positional) >= place else ""
 
     def yes(self, *names: str) -> bool:
@@ -55,7 +55,7 @@ Renderer = Callable[[Arguments], str]
 
 
 def template_text(name: str, parts: list[str], title: str) -> str | None:
-    """What a template says on the page `title`; None if it is left out."""
+    """Text of a template on the page `title`; None if it is removed."""
     name = " ".join(name.replace("_", " ").split()).removeprefix("Template:").removeprefix("template:")
     if name == "PAGENAME":
         return title
@@ -74,11 +74,11 @@ def template_text(name: str, parts: list[str], title: str) -> str | None:
     return None
 
 
-# --- ways to say things -------------------------------------------------------------------------------
+# --- renderers ----------------------------------------------------------------------------------------
 
 
 def _argument(place: int, *names: str) -> Renderer:
-    """The argument at a place, or under one of the names."""
+    """Renderer of one argument, by position or else by name."""
     return lambda of: of.at(place) or next((of.named[name] for name in names if of.named.get(name)), "")
 
 
@@ -99,7 +99,7 @@ def _quotation(of: Arguments) -> str:
 
 
 def _with_language(code: str, of: Arguments, place: int) -> str:
-    """ "French: mot"; without the language if it has no name or none is wanted."""
+    """ "French: mot"; without the language if it is unknown or `label` is none."""
     text, name = of.at(place) or of.named.get("text", ""), _language(code)
     if not text or not name or of.named.get("label") == "none":
         return text
@@ -127,12 +127,11 @@ _CHINESE = {
 
 
 def _chinese(of: Arguments) -> str:
-    said = [f"{label}: {of.named[key]}" for key, label in _CHINESE.items() if of.named.get(key)]
-    return "; ".join(said)
+    return "; ".join(f"{label}: {of.named[key]}" for key, label in _CHINESE.items() if of.named.get(key))
 
 
 def _date(year: str, month: str, day: str, day_first: bool) -> str:
-    """A date by its numbers; parts that are no numbers are taken as they are."""
+    """A date by its numbers; a month that is not a number stays unchanged."""
     if month.isdecimal() and 1 <= int(month) <= 12:
         month = _MONTHS[int(month) - 1]
     day = day.lstrip("0")
@@ -144,7 +143,7 @@ def _date(year: str, month: str, day: str, day_first: bool) -> str:
 
 
 def _dated(of: Arguments) -> str:
-    """Birth dates and their like: year, month, day, and sometimes the same of another date."""
+    """Birth dates and similar: year, month, day; a second date is ignored."""
     parts = [part if _DIGITS.fullmatch(part) else "" for part in (of.at(1), of.at(2), of.at(3))]
     if not parts[0]:
         return of.at(1)
@@ -169,7 +168,7 @@ def _circa(of: Arguments) -> str:
 
 
 def _span_of(before: str) -> Renderer:
-    """ "r. 1603–1625" and its like."""
+    """Renderer of a range of years, such as "r. 1603–1625"."""
     return lambda of: before + "–".join(year for year in of.positional[:2] if year)
 
 
@@ -181,7 +180,7 @@ def _fraction(of: Arguments) -> str:
 
 
 def _number(text: str) -> str:
-    """With commas between thousands, if it is a number."""
+    """A number with commas between thousands; other texts stay unchanged."""
     plain = text.replace(",", "")
     whole, point, rest = plain.partition(".")
     if not re.fullmatch(r"[-−]?\d{1,40}", whole) or (point and not rest.isdecimal()):
@@ -192,13 +191,13 @@ def _number(text: str) -> str:
 
 
 def _val(of: Arguments) -> str:
-    said = _number(of.at(1))
+    value = _number(of.at(1))
     if _DIGITS.match(of.at(2)):
-        said += f" ± {of.at(2)}"
+        value += f" ± {of.at(2)}"
     if of.named.get("e"):
-        said += f" × 10<sup>{of.named['e']}</sup>"
+        value += f" × 10<sup>{of.named['e']}</sup>"
     unit = of.named.get("u") or of.named.get("ul") or ""
-    return f"{said} {unit}".strip()
+    return f"{value} {unit}".strip()
 
 
 def _chemical(of: Arguments) -> str:
@@ -231,7 +230,7 @@ def _convert(of: Arguments) -> str:
     return converted(of.positional, of.named)
 
 
-def _convert_shortly(of: Arguments) -> str:
+def _convert_abbreviated(of: Arguments) -> str:
     return converted(of.positional, {"abbr": "on"} | of.named)
 
 
@@ -240,7 +239,7 @@ def _ship(prefix: str) -> Renderer:
 
 
 def _ship_link(prefix: str, name: str, hull: str, form: str) -> str:
-    """A ship: `form` says which of prefix, name and hull number are shown."""
+    """Link to a ship; `form` selects which of prefix, name and hull number are shown."""
     full = f"{prefix} {name}".strip()
     title = f"{full} ({hull})" if hull else full
     shown = {"1": hull, "2": full, "3": name, "4": f"{prefix} {hull}", "5": f"{name} ({hull})"}.get(form) or title
@@ -252,8 +251,8 @@ def _ship_class(of: Arguments) -> str:
     return f"[[{title}]]" if of.at(1) else ""
 
 
-def _elsewhere(of: Arguments) -> str:
-    """An article that only another Wikipedia may have."""
+def _interlanguage_link(of: Arguments) -> str:
+    """Link to an article that may exist only in another Wikipedia."""
     return f"[[{of.at(1)}|{of.named.get('lt') or of.at(1)}]]" if of.at(1) else ""
 
 
@@ -269,7 +268,7 @@ def _formula(_: Arguments) -> str:
     return FORMULA
 
 
-# --- the tables ---------------------------------------------------------------------------------------
+# --- tables -------------------------------------------------------------------------------------------
 
 
 def _table(*rows: tuple[str, Renderer]) -> dict[str, Renderer]:
@@ -297,7 +296,7 @@ TEMPLATES: Mapping[str, Renderer] = _table(
     ("transl|transliteration|translit|resize|font size|fontsize|script|tlit", _last),
     ("quote|bquote|blockquote|block quote|quotation|cquote|poemquote|poem quote|verse translation", _quotation),
     ("convert", _convert),
-    ("cvt", _convert_shortly),
+    ("cvt", _convert_abbreviated),
     ("""birth date|birth date and age|birth-date|birth-date and age|death date|death date and age|death-date|bda|dda
      death-date and age|start date|start date and age|end date|end date and age|film date|dob|birth year and age
      launch date and age|release date|released|date|dts|dtsh|game release date""", _dated),
@@ -326,7 +325,7 @@ TEMPLATES: Mapping[str, Renderer] = _table(
     ("nihongo|nihongo3|nihongo2|nihongo foot|nihongo krt", _nihongo),
     ("zh", _chinese),
     ("langx", lambda of: _with_language(of.at(1).lower(), of, 2)),
-    ("ill|illm|interlanguage link|interlanguage link multi", _elsewhere),
+    ("ill|illm|interlanguage link|interlanguage link multi", _interlanguage_link),
     ("flag|flagcountry|flagu|flag+link|flag+country|noflag|country", _country),
     ("sclass|sclass2|sclass-|ship class", _ship_class),
     ("ship", lambda of: _ship_link(of.at(1), of.at(2), of.at(3), of.at(4))),
@@ -341,7 +340,7 @@ TEMPLATES: Mapping[str, Renderer] = _table(
     ("a$|aud", _wrapped("A$")),
     ("c$|cad|can$", _wrapped("C$")),
 )  # fmt: skip
-"""Templates that carry text: by lower-case name, what to say."""
+"""Renderer of each template that contains text, by lower-case name."""
 
 WORDS: Mapping[str, str] = {
     name: word
@@ -373,7 +372,7 @@ WORDS: Mapping[str, str] = {
     )
     for name in names.split("|")
 }
-"""Templates that stand for a character."""
+"""Templates that stand for characters, by lower-case name."""
 
 FUNCTIONS: Mapping[str, Callable[[str], str]] = {
     "formatnum": _number,

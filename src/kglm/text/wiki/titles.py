@@ -1,4 +1,4 @@
-"""Titles of pages: which of the addresses in a page lead to an article, and where redirects end."""
+"""Titles of pages: normalise link addresses, recognise links to articles, follow redirects."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from kglm.kg.ids import normalise_title
 
 
 def listed(words: str, *, blanks: bool = False) -> frozenset[str]:
-    """The words of a table that is written as a text; with `blanks` in them, they are cut at lines and `|`."""
+    """Set of the words of a text, separated by white space; with `blanks`, by lines and `|`."""
     return frozenset(word.strip() for word in (re.split(r"[|\n]", words) if blanks else words.split()))
 
 
-# Namespaces of the English Wikipedia; a dump says what they are called in its own.
+# Namespaces of the English Wikipedia; the head of a dump names those of its own wiki.
 _NAMESPACES = listed(
     """media|special|talk|user|user talk|wikipedia|wikipedia talk|wp|project|project talk|file|file talk|image
     image talk|mediawiki|mediawiki talk|template|template talk|help|help talk|category|category talk|portal
@@ -28,7 +28,7 @@ _NAMESPACES = listed(
 _UNSEEN = listed("file image media category")
 _FILE_AND_CATEGORY = (6, 14)
 
-# Other wikis: the projects by name and letter, and all languages with two letters, with the larger ones of more.
+# Prefixes of other wikis: projects by name and abbreviation, all language codes of two letters, some longer ones.
 _LANGUAGES = listed(
     """aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee
     el en eo es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is it
@@ -48,20 +48,21 @@ _PROJECTS = listed(
 _FORBIDDEN = re.compile(r"[\[\]{}|<>\n\x00-\x1f\x7f\ufffd\ufdd0-\ufdef]")
 _PERCENT = re.compile("%[0-9A-Fa-f]{2}")
 LONGEST_TITLE = 255
-"""Bytes; the wiki's own limit."""
+"""Maximum length of a title in bytes, as in MediaWiki."""
 
 
 @dataclass(frozen=True, slots=True)
 class Namespaces:
-    """Which addresses of a wiki do not lead to articles, by what stands before their first colon."""
+    """Namespaces of a wiki; the prefix before the first colon of an address names one."""
 
     others: frozenset[str] = _NAMESPACES
+    """Namespaces without articles."""
     unseen: frozenset[str] = _UNSEEN
-    """Those whose links show something else than their text, or nothing: images and categories."""
+    """Namespaces whose links have no text on the page: images and categories."""
 
     @classmethod
     def named(cls, names: Iterable[tuple[int, str]]) -> Namespaces:
-        """Those of a wiki that says itself what it calls them: (key, name)."""
+        """Namespaces of a wiki, given as (key, name) from the head of its dump."""
         named = [(key, _folded(name)) for key, name in names if key != 0 and name.strip()]
         return cls(
             _NAMESPACES | {name for _, name in named},
@@ -69,13 +70,13 @@ class Namespaces:
         )
 
     def target(self, address: str) -> str | None:
-        """The normal form of the title that a link leads to, or None if that is no article of this wiki.
+        """Normalised title of the article that a link leads to; None if it leads to no article of this wiki.
 
         >>> ENGLISH.target(" :iPod touch#History"), ENGLISH.target("Help:Contents")
         ('IPod_touch', None)
         """
         title = _plain(address).partition("#")[0].strip().removeprefix(":")
-        if _prefix(title) == "w":  # Wikipedia, as its sister projects call it
+        if _prefix(title) == "w":  # the prefix of Wikipedia in its sister projects
             title = title.partition(":")[2]
         prefix = _prefix(title)
         if prefix in self.others or prefix in _PROJECTS or prefix in _LANGUAGES:
@@ -86,7 +87,7 @@ class Namespaces:
         return title
 
     def is_unseen(self, address: str) -> bool:
-        """Whether nothing of a link is text: an image, a category, the same article in another language."""
+        """True if a link has no text on the page: an image, a category, the same article in another language."""
         prefix = _prefix(_plain(address).strip())
         return prefix in self.unseen or prefix in _LANGUAGES
 
@@ -109,13 +110,13 @@ def _folded(name: str) -> str:
 
 
 class RedirectTable(Protocol):
-    """Titles that lead to other titles, in normal form: a dictionary, or a file of them."""
+    """Table from titles to the titles they redirect to, both normalised: a dictionary or a file."""
 
     def get(self, title: str, /) -> str | None: ...
 
 
 def follow_redirects(title: str, redirects: RedirectTable) -> Iterator[str]:
-    """A title, and the titles that it leads to one after the other. A circle of redirects is gone round once."""
+    """Yield a title and the titles that its redirects lead to; stop when a cycle closes."""
     seen = set[str]()
     following: str | None = title
     while following is not None and following not in seen:

@@ -1,9 +1,8 @@
-"""Wikitext to marked text: prose and links stay; tables, notes, images, headings and lists go.
+"""Convert wikitext to marked text: prose and links are kept; tables, notes, images, headings and lists are removed.
 
-One pass after the other over the whole page, each in time that grows with the length of the page and no faster,
-whatever is in it: brackets are matched by a stack of bounded depth, and nothing is searched for twice. (The common
-library for this, mwparserfromhell, takes minutes for 80 kB of opened templates.) What is not closed loses its
-brackets and keeps its text.
+Several passes over the whole page, each in time linear in its length for any input: a stack of bounded depth matches
+brackets, and no part is searched twice. (The common library, mwparserfromhell, takes minutes for 80 kB of opening
+braces.) Markup that is not closed loses its brackets and keeps its text.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ from kglm.text.wiki.templates import template_text
 from kglm.text.wiki.titles import ENGLISH, Namespaces, listed
 
 DEEPEST = 50
-"""Templates and links that are nested deeper than this are left out."""
+"""Templates and links that are nested deeper than this are removed."""
 
 
 def read_wikitext(text: str, title: str, *, namespaces: Namespaces = ENGLISH, lists: bool = False) -> str:
-    """The prose of a page as marked text. Lists are left out, as in the linked corpus, unless `lists`."""
+    """Prose of a page as marked text. Lists are removed, as in the linked corpus, unless `lists`."""
     text = without_marks(text)
     text = _without_extensions(text)
     text = _without_templates(text, title)
@@ -34,7 +33,7 @@ def read_wikitext(text: str, title: str, *, namespaces: Namespaces = ENGLISH, li
     return BREAK.join(_paragraphs(text, lists))
 
 
-# --- comments, notes, formulas: what the wiki hands to others before it looks at it -----------------------
+# --- comments and extension tags (notes, formulas), which the wiki handles before other markup ------------
 
 
 def _nowiki(content: str) -> str:
@@ -67,7 +66,7 @@ _EXTENSIONS: dict[str, Callable[[str], str]] = {
 }
 _NAMES = "|".join(sorted(_EXTENSIONS, key=len, reverse=True))
 _EXTENSION = re.compile(rf"<!--|<(/?)({_NAMES})\b([^<>]*)>", re.IGNORECASE)
-# Where an element ends, or another of its name begins: then the first was never closed.
+# The end tag of an element, or the next start tag of its name, which shows that the element is not closed.
 _NEXT = {name: re.compile(rf"<(/){name}\s*>|<{name}\b[^<>]*(?<!/)>", re.IGNORECASE) for name in _EXTENSIONS}
 
 
@@ -96,7 +95,7 @@ def _without_extensions(text: str) -> str:
 
 
 def _after_comment(text: str, match: re.Match[str]) -> int:
-    """Where the page goes on; a comment that has a line to itself takes the line with it."""
+    """Offset after a comment; a comment that fills a line is removed with the line."""
     end = text.find("-->", match.end())
     if end < 0:
         return len(text)
@@ -114,7 +113,7 @@ _BRACES = re.compile(r"(?:\{\{)+|\}\}|\[\[|\]\]|\|")
 
 @dataclass(slots=True)
 class _Template:
-    """A template that is being read: its parts so far, and how many links are open in it."""
+    """An open template: its parts so far, and the number of open links in it."""
 
     parts: list[list[str]] = field(default_factory=lambda: [[]])
     links: int = 0
@@ -124,7 +123,7 @@ class _Template:
 
 
 def _without_templates(text: str, title: str) -> str:
-    """Templates said in words, or left out; those inside others first."""
+    """Replace templates by their text, or remove them; inner templates first."""
     if "{{" not in text:
         return text
     text = _PARAMETER.sub(r"\1", text)
@@ -147,8 +146,8 @@ def _without_templates(text: str, title: str) -> str:
             elif top is not page:
                 opened.pop()
                 name, *parts = top.texts()
-                said = template_text(name, parts, title)
-                opened[-1].parts[-1].append(GAP if said is None else said)
+                rendered = template_text(name, parts, title)
+                opened[-1].parts[-1].append(GAP if rendered is None else rendered)
         elif too_deep:
             continue
         elif mark == "|" and top is not page and not top.links:
@@ -157,11 +156,11 @@ def _without_templates(text: str, title: str) -> str:
             top.links = max(0, top.links + {"[[": 1, "]]": -1, "|": 0}[mark])
             top.parts[-1].append(mark)
     opened[-1].parts[-1].append(text[at:] if not too_deep else "")
-    return "".join(["".join(page.parts[0]), *(_after_first_line("|".join(left.texts())) for left in opened[1:])])
+    return "".join(["".join(page.parts[0]), *(_after_first_line("|".join(each.texts())) for each in opened[1:])])
 
 
 def _after_first_line(text: str) -> str:
-    """A template that is never closed: its first line is taken for the template, the rest for the page."""
+    """Text of a template that is not closed: its first line is removed, the rest is text of the page."""
     _, newline, rest = text.partition("\n")
     return GAP + newline + rest
 
@@ -182,7 +181,7 @@ def _without_tables(text: str) -> str:
             del lines[opened.pop() :]
             line = GAP + bare[2:]
         lines.append(line)
-    for start in reversed(opened):  # never closed: at the latest, the next heading closes it
+    for start in reversed(opened):  # a table that is not closed ends at the next heading
         end = next((k for k in range(start, len(lines)) if lines[k].startswith("==")), len(lines))
         del lines[start:end]
     return "\n".join(lines)
@@ -193,7 +192,7 @@ _ELEMENTS_AND_LISTS = re.compile(r"<(/?)(table|ul|ol|dl)\b[^<>]*>", re.IGNORECAS
 
 
 def _without_pairs(text: str, elements: re.Pattern[str]) -> str:
-    """Elements of HTML that may hold others of their name, left out with all they hold."""
+    """Remove HTML elements that can contain elements of the same name, with their content."""
     done: list[str] = []
     opened: list[tuple[str, int]] = []
     at = 0
@@ -220,7 +219,7 @@ _IN_BRACKETS_OR_AFTER_COMMA = re.compile(r"(?:\s*\([^()]*\)|\s*（[^（）]*）|
 
 
 def _with_links(text: str, namespaces: Namespaces) -> str:
-    """`[[links]]` as marks; images, categories and other languages left out."""
+    """Replace `[[links]]` by marks; remove images, categories and links to other languages."""
     opened: list[list[str]] = [[]]
     at = 0
     for match in _BRACKETS.finditer(text):
@@ -241,7 +240,7 @@ def _with_links(text: str, namespaces: Namespaces) -> str:
 
 
 def _link(content: str, trail: str, namespaces: Namespaces) -> str:
-    """One link, with the letters that follow it: `[[bus]]es` shows "buses"."""
+    """Marked text of a link, with the letters that follow it: `[[bus]]es` shows "buses"."""
     address, pipe, shown = content.partition("|")
     if namespaces.is_unseen(address):
         return GAP + trail
@@ -272,7 +271,7 @@ def _without_tags(text: str) -> str:
 
 
 def _tag(match: re.Match[str]) -> str:
-    """What a tag does to the text: blocks are paragraphs, raised and lowered letters words of their own."""
+    """Text that replaces a tag: blocks are paragraphs, superscripts and subscripts are separate words."""
     closing, name = match[1], match[2].lower()
     if name in _BLOCKS:
         return BREAK
@@ -298,18 +297,18 @@ _MARKUP_OF_HEADING = re.compile(f"[=' :{GAP}{STRONG}{WEAK}{CLOSE}]+|{LINK}[^\ufd
 
 
 def _paragraphs(text: str, lists: bool) -> Iterator[str]:
-    """Lines joined to paragraphs; headings, lists and remains of tables are left out."""
+    """Join lines to paragraphs, without headings, lists and remains of tables."""
     lines: list[str] = []
-    lead, left_out = True, 0  # the level of the heading whose section is left out
+    lead, skipped_level = True, 0  # level of the heading whose section is skipped; 0 for none
     for line in text.split("\n"):
         bare = line.strip()
         heading = _heading(bare)
         if heading:
             level, name = heading
             lead = False
-            if not left_out or level <= left_out:
-                left_out = level if is_end_section(name) else 0
-        prose = bool(bare.strip(f" {GAP}")) and not heading and not left_out and not _is_remains(bare)
+            if not skipped_level or level <= skipped_level:
+                skipped_level = level if is_end_section(name) else 0
+        prose = bool(bare.strip(f" {GAP}")) and not heading and not skipped_level and not _is_remains(bare)
         if prose and bare[0] not in "*#:;":
             lines.append(_inline(bare, lead))
             continue
@@ -333,7 +332,7 @@ def _heading(line: str) -> tuple[int, str] | None:
 
 
 def _is_remains(line: str) -> bool:
-    """Whether a line belonged to a table or a template that has no beginning; or is a rule."""
+    """True if a line is part of a table or template without a beginning, a horizontal rule or a redirect."""
     bare = line.lstrip(f" {GAP}")
     return bare.startswith(("|", "! ", "!!", "----", "}}")) or bare.upper().startswith("#REDIRECT")
 
@@ -347,7 +346,7 @@ def _inline(line: str, lead: bool) -> str:
 
 
 def _quotes(line: str, lead: bool) -> str:
-    """Bold and italic by runs of apostrophes, with the wiki's own rule for lines in which they do not match.
+    """Replace runs of apostrophes by marks for bold, with MediaWiki's rule for lines in which they do not match.
 
     `''Time'''s editor` is italic and has an apostrophe.
     """
@@ -371,7 +370,7 @@ def _quotes(line: str, lead: bool) -> str:
 
 
 def _unlike_bold(before: str) -> int:
-    """Which run of three apostrophes is really one and an italic: the smaller, the likelier."""
+    """Sort key: the run of three apostrophes with the smallest key is an apostrophe and an italic mark."""
     if before[-1:] == " ":
         return 2
     return 0 if before[-2:-1] == " " else 1
