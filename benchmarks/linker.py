@@ -1,6 +1,6 @@
 """python benchmarks/linker.py --kg KG --train DOCS --test DUMP.xml.bz2 [--words DOCS]
 
-Compare the linker's hand-set weights with fitted ones: accuracy on the links of articles, which the linker cannot see.
+Compare the linker's hand-set weights with fitted ones: accuracy on the links of articles, which it cannot see.
 
 Training examples are article links (source WIKI) of the documents whose words are a name of several entities of the
 graph, the linked one among them. Test examples are links of the dump to entities of the graph. Three weightings are

@@ -37,11 +37,11 @@ def generated(page: Any) -> None:
 
 
 def explored(page: Any) -> None:
-    """A document, and the fact behind one of its mentions."""
+    """A document, and the facts that lead to one of its mentions."""
     page.wait_for_selector("#explore .mention")
     for mention in page.locator("#explore .mention").all():
         mention.click()
-        if page.locator(".detail .came-by").count():
+        if page.locator(".detail .leading-facts").count():
             return
 
 

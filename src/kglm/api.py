@@ -9,7 +9,7 @@
     print(kglm.evaluate_model("run", "valid.jsonl").to_json()["ppl"])
     print(kglm.complete("France is", "run"))
 
-`train`, `annotate` and `evaluate` are packages of kglm: the functions carry a noun.
+The names `train`, `annotate` and `evaluate` belong to packages, hence `train_model` and so on.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ def train_model(
 
     changes = [f"{name}={json.dumps(value)}" for name, value in (overrides or {}).items()]
     settings = load_config(config, model, changes, preset=preset)
-    began = None if start is None else Path(start)
-    return train(settings, _paths(data), _paths(valid), Path(kg), Path(to), start=began, resume=resume)
+    start_run = None if start is None else Path(start)
+    return train(settings, _paths(data), _paths(valid), Path(kg), Path(to), start=start_run, resume=resume)
 
 
 def evaluate_model(

@@ -101,11 +101,11 @@ class TestGenerate:
     def test_a_word_is_shown_before_the_last_is_known(self) -> None:
         def words() -> Iterator[str]:
             for word in ("One", "two", "three"):
-                asked.append(word)
+                drawn.append(word)
                 yield word
 
-        asked: list[str] = []
-        assert next(text_pieces(words())) == "One" and asked == ["One", "two"]
+        drawn: list[str] = []
+        assert next(text_pieces(words())) == "One" and drawn == ["One", "two"]
 
 
 class TestRefusals:

@@ -17,12 +17,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def live(run: Path) -> FactAwareLM:
+def model(run: Path) -> FactAwareLM:
     return FactAwareLM.open(run)
 
 
 @pytest.fixture(scope="session")
-def client(run: Path, live: FactAwareLM) -> Iterator[Client]:
+def client(run: Path, model: FactAwareLM) -> Iterator[Client]:
     """Of a server that allows edits; each test has a session of its own if it edits."""
-    with serving(live, run.parent / "said.jsonl", allow_edit=True) as client:
+    with serving(model, run.parent / "said.jsonl", allow_edit=True) as client:
         yield client

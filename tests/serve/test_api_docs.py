@@ -1,4 +1,4 @@
-"""What docs/api.md shows is sent, in its order, to a server that allows it all."""
+"""Every request in docs/api.md is sent to a server, in order; its JSON, options, functions and limits are checked."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import re
 import shlex
 import shutil
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl
 
+import kglm
 from conftest import ROOT
 from kglm import bundled
 from kglm.answer.model import FactAwareLM
@@ -33,7 +35,7 @@ def commands() -> list[str]:
 
 
 def sent(client: Client, words: list[str]) -> tuple[str, int, bytes]:
-    """A curl command, sent by ourselves: route, status and body."""
+    """Send the request of a curl command; return route, status and body."""
     method, headers, data, address = "", {}, None, ""
     rest = iter(words[1:])
     for word in rest:
@@ -55,9 +57,9 @@ def sent(client: Client, words: list[str]) -> tuple[str, int, bytes]:
 
 def test_every_request(run: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(run.parent, tmp_path / "copy")
-    live = FactAwareLM.open(copy / "run", kg=copy / "toy.kg")
-    asked, session = set[str](), ""
-    with serving(live, copy / "said.jsonl", allow_edit=True, persist=True) as client:
+    model = FactAwareLM.open(copy / "run", kg=copy / "toy.kg")
+    routes, session = set[str](), ""
+    with serving(model, copy / "said.jsonl", allow_edit=True, persist=True) as client:
         for line in commands():
             if line.startswith("SESSION="):
                 session = json.loads(client.post("/api/sessions").body)["session"]
@@ -66,30 +68,57 @@ def test_every_request(run: Path, tmp_path: Path) -> None:
                 route, status, body = sent(client, words)
                 assert status in (200, 201), f"{line}\n{body.decode()}"
                 assert body
-                asked.add(route)
+                routes.add(route)
         paths = client.get("/openapi.json").json["paths"]
     wanted = {f"{method.upper()} {path}" for path, methods in paths.items() for method in methods}
-    shown = {re.sub(r"/Q76$", "/{id}", re.sub(r"/1$", "/{number}", route)) for route in asked}
+    shown = {re.sub(r"/Q76$", "/{id}", re.sub(r"/1$", "/{number}", route)) for route in routes}
     assert wanted - {"POST /api/sessions"} <= shown, "every route is shown"
 
 
-def test_the_documents_that_are_looked_for_are_there() -> None:
+def shape(value: Any) -> Any:
+    """The keys and types of a JSON value; of a list, those of its first item."""
+    if isinstance(value, dict):
+        return {key: shape(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [shape(item) for item in value[:1]]
+    return float if isinstance(value, int | float) and not isinstance(value, bool) else type(value)
+
+
+def test_the_json_that_is_shown() -> None:
+    """The response has the same form and, except for its numbers, the same content."""
+    request = next(line for line in commands() if "/api/complete" in line)
+    body = json.loads(shlex.split(request)[-1])
+    [shown] = [json.loads(block) for block in re.findall(r"^```json\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)]
+    with serving(FactAwareLM.open(bundled.RUN)) as client:
+        response = client.post("/api/complete", body).json
+    assert shape(response) == shape(shown)
+    assert (response["prompt"], response["mentions"]) == (shown["prompt"], shown["mentions"])
+    reasons = [word["reasons"][0] | {"p": 0} for answer in (response, shown) for word in answer["words"]]
+    assert reasons[0] == reasons[1]
+
+
+def test_the_table_of_functions() -> None:
+    names = set(re.findall(r"`kglm\.(\w+)`", PAGE))
+    assert len(names) > 8 and {name for name in names if name != "__all__"} <= set(kglm.__all__)
+
+
+def test_the_documents_that_are_searched_are_there() -> None:
     library = Library(read_documents(bundled.ARTICLES))
     questions = [line.partition("?")[2].strip("'") for line in commands() if "/api/documents?" in line]
     assert questions
     for question in questions:
-        asked = dict(parse_qsl(question))
-        wanted = DocumentFilter(asked["q"], asked["source"], asked["relation"], asked["entity"])
+        query = dict(parse_qsl(question))
+        wanted = DocumentFilter(query["q"], query["source"], query["relation"], query["entity"])
         assert len(library.find(wanted)) > 0, question
 
 
 def test_every_command() -> None:
     """Options that are shown exist."""
-    known = {f"--{name.replace('_', '-')}" for name in inspect.signature(serve).parameters}
+    options = {f"--{name.replace('_', '-')}" for name in inspect.signature(serve).parameters}
     lines = [line for line in commands() if "kglm serve" in line]
     assert len(lines) == 3
     for line in lines:
-        assert {word for word in shlex.split(line, comments=True) if word.startswith("--")} <= known
+        assert {word for word in shlex.split(line, comments=True) if word.startswith("--")} <= options
 
 
 def test_the_table_of_limits() -> None:

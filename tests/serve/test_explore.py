@@ -54,7 +54,7 @@ def test_all_that_fit_and_no_other(
             expected.append(number)
     assert list(library.find(wanted)) == expected
     for number in range(len(corpus) + 2):
-        before, after = library.around(library.find(wanted), number)
+        before, after = library.neighbours(library.find(wanted), number)
         assert before == max((each for each in expected if each < number), default=None)
         assert after == min((each for each in expected if each > number), default=None)
 

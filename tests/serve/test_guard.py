@@ -23,9 +23,9 @@ OPEN = ("/", "/api/health", "/openapi.json")
 
 
 @pytest.fixture(scope="module")
-def locked(live: FactAwareLM) -> Iterator[Client]:
+def locked(model: FactAwareLM) -> Iterator[Client]:
     """A server with a token."""
-    with serving(live, token=TOKEN) as client:
+    with serving(model, token=TOKEN) as client:
         yield client
 
 
@@ -52,23 +52,23 @@ class TestToken:
          f"Bearer {TOKEN.upper()}", "Bearer \xff\xfe", f"Bearer {TOKEN}, Bearer {TOKEN}"],
     )  # fmt: skip
     def test_missing_or_wrong(self, locked: Client, given: str | None) -> None:
-        nobody = Client(locked.port, locked.service)
+        without_token = Client(locked.port, locked.service)
         headers = {} if given is None else {"Authorization": given}
         for path in GUARDED:
-            answer = nobody.get(path, **headers)
+            answer = without_token.get(path, **headers)
             assert (answer.status, answer.code, answer.headers["www-authenticate"]) == (401, "no_token", "Bearer")
             assert TOKEN.encode() not in answer.body
         for path in ("/api/complete", "/api/generate", "/api/sessions"):
-            assert nobody.post(path, {"text": PROMPT}, **headers).status == 401
+            assert without_token.post(path, {"text": PROMPT}, **headers).status == 401
 
     def test_two_of_them(self, locked: Client) -> None:
         head = f"GET /metrics HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}\r\nAuthorization: Bearer x\r\n\r\n"
         assert b" 401 " in bare(locked, head.encode()).splitlines()[0]
 
     def test_the_page_and_health_need_none(self, locked: Client) -> None:
-        nobody = Client(locked.port, locked.service)
+        without_token = Client(locked.port, locked.service)
         for path in (*OPEN, "/page/index.html"):
-            assert nobody.get(path).status == 200
+            assert without_token.get(path).status == 200
 
     def test_with_a_token_any_name_will_do(self, locked: Client) -> None:
         assert locked.get("/metrics", Host="kglm.example").status == 200
@@ -111,9 +111,9 @@ class TestOtherPages:
     def test_names_of_this_machine(self, client: Client, host: str) -> None:
         assert client.get("/api/health", Host=host).status == 200
 
-    def test_the_address_that_it_listens_on(self, live: FactAwareLM) -> None:
+    def test_the_address_that_it_listens_on(self, model: FactAwareLM) -> None:
         with (
-            serving(live, host="127.0.0.2") as other,
+            serving(model, host="127.0.0.2") as other,
             socket.create_connection(("127.0.0.2", other.port), timeout=30) as connection,
         ):
             host = f"127.0.0.2:{other.port}".encode()
@@ -146,9 +146,9 @@ class TestOtherPages:
 
 
 @pytest.fixture(scope="module")
-def strict(live: FactAwareLM) -> Iterator[Client]:
+def strict(model: FactAwareLM) -> Iterator[Client]:
     """A server that takes small bodies only."""
-    with serving(live, limits=Limits(body_bytes=2000)) as client:
+    with serving(model, limits=Limits(body_bytes=2000)) as client:
         yield client
 
 
@@ -283,9 +283,9 @@ def test_headers_on_every_answer(client: Client, locked: Client) -> None:
 
 
 def test_a_mistake_of_ours_says_nothing_of_the_machine(
-    live: FactAwareLM, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    model: FactAwareLM, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with serving(live) as client:
+    with serving(model) as client:
         monkeypatch.setattr(client.service, "lookup", None)
         answer = client.get("/api/entities?q=a")
         assert (answer.status, answer.code) == (500, "our_mistake")

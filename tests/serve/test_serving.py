@@ -25,7 +25,7 @@ KGLM = [sys.executable, "-m", "kglm"]
     [
         (["--host", "0.0.0.0"], "0.0.0.0 can be reached from other machines, and there is no token"),
         (["--host", "0.0.0.0", "--token", "short"], "a token of 5 characters"),
-        (["--persist"], "edits are to be stored but not allowed"),
+        (["--persist"], "--persist stores edits, but edits are not allowed"),
         (["--port", "70000"], "port 70000"),
         (["--queue", "0"], "queue = 0"),
         (["--time", "nan"], "compute_seconds = nan"),
@@ -98,11 +98,11 @@ def test_it_says_where_it_is_and_ends_when_told(run: Path, how: signal.Signals) 
         with urllib.request.urlopen(f"{address}api/health") as answer:
             assert json.load(answer)["documents"] == 40
         body = json.dumps({"text": "Barack Obama", "words": 200, "temperature": 2.0, "top_p": 1.0}).encode()
-        asked = urllib.request.Request(f"{address}api/generate", body, {"Content-Type": "application/json"})
-        with urllib.request.urlopen(asked) as text:
+        request = urllib.request.Request(f"{address}api/generate", body, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request) as text:
             assert b"prompt" in text.readline()
             process.send_signal(how)
             last = json.loads(text.read().splitlines()[-1])
-        assert "done" in last or last["error"]["code"] == "unavailable", "a text that is being said ends properly"
+        assert "done" in last or last["error"]["code"] == "unavailable", "a generation ends with a last line"
         assert process.wait(20) == 0
         assert process.stdout.read() == "" and "Traceback" not in process.stderr.read()

@@ -1,4 +1,4 @@
-"""Wikidata dumps made for tests and benchmarks: the official JSON form, as small or large as one likes."""
+"""Generated Wikidata dumps of any size for tests and benchmarks, in the official JSON format."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ def entity(id: str, label: str | None = None, claims: Any = None, **more: Any) -
 
 
 def lines(entities: list[dict[str, Any]]) -> bytes:
-    """A dump: an array, one entity a line."""
+    """A dump: an array with one entity per line."""
     return b"[\n" + b",\n".join(json.dumps(one).encode() for one in entities) + b"\n]\n"
 
 
 def generated(count: int, seed: int = 0) -> Iterator[bytes]:
-    """The lines of a dump of `count` entities, of about the make-up of real ones: most of it is not wanted."""
+    """Lines of a dump of `count` entities; as in real ones, most of the content is not imported."""
     generator = random.Random(seed)
     languages = ["en", "de", "fr", "es", "it", "nl", "pl", "ru", "ja", "zh", "sv", "pt", "ca", "uk", "ar"]
     yield b"[\n"

@@ -1,4 +1,4 @@
-"""A small world of people, countries, books and games that everybody knows, to write about."""
+"""A small graph of well-known people, countries, books and games, to write about."""
 
 from __future__ import annotations
 

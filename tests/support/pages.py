@@ -1,4 +1,4 @@
-"""Pages of linked documents read back, and a small world to make them of."""
+"""Parse pages of linked documents, and a small graph and document for tests of pages."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ VOID = {"meta", "input", "br", "img", "link"}
 
 @dataclass
 class Read(HTMLParser):
-    """A page read back: what stands in boxes, between them and on cards."""
+    """A parsed page: texts of boxes, between boxes and on cards."""
 
     pieces: list[tuple[str, str]] = field(default_factory=list)
     """(id of the mention, or "" between mentions; text), in the order of the text."""

@@ -1,4 +1,4 @@
-"""A world with a plain structure for vectors to find."""
+"""A graph with a simple structure that vectors can learn."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ SMALL = TransEConfig(dim=8, epochs=3, batch=16, held_out=20, learning_rate=0.1)
 
 
 def ring(count: int = 60) -> list[tuple[str, str, str]]:
-    """People who know their neighbours on a ring, live in one of four towns, and were born."""
+    """Facts of people who know their neighbours on a ring, live in one of four towns and have a date of birth."""
     facts = [(f"Q{n}", "P1", f"Q{(n + step) % count}") for n in range(count) for step in (1, 2, 3)]
     facts += [(f"Q{n}", "P2", f"Q{1000 + n % 4}") for n in range(count)]
     facts += [(f"Q{n}", "P569", f"T::9::+{1900 + n}-00-00T00:00:00Z") for n in range(count)]

@@ -1,4 +1,4 @@
-"""Hypothesis strategies that tests share."""
+"""Shared Hypothesis strategies."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def mentions(draw: st.DrawFn, start: int, end: int) -> Mention:
 
 @st.composite
 def documents(draw: st.DrawFn) -> Document:
-    """Any legal document: sentences, non-overlapping mentions, perhaps none, perhaps plain text."""
+    """Any valid document: sentences with non-overlapping mentions, without mentions, or plain text."""
     sentences = draw(st.lists(st.lists(words, min_size=1, max_size=6), max_size=4))
     tokens = [START] + [token for sentence in sentences for token in (*sentence, END)]
     tokens = tokens if tokens[-1] == END else [*tokens, END]

@@ -1,4 +1,4 @@
-"""A world of 19 entities and two linked documents: the neighbourhood of the paper's examples, enough to train on."""
+"""A graph of 19 entities around the examples of the paper, and two linked documents: enough to train on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Toy worlds: small graphs made by the real importer."""
+"""Toy graphs, made by the real importer."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def make_store(
 
 
 def facts_of(graph: KnowledgeGraph) -> set[tuple[str, str, str]]:
-    """Every edge of a graph by ids, derived ones included."""
+    """All edges of a graph by ids, including reverse and reflexive ones."""
     return {
         (graph.id(head), graph.relation_id(int(r)), graph.id(int(tail)))
         for head in range(len(graph))
@@ -61,7 +61,7 @@ def facts_of(graph: KnowledgeGraph) -> set[tuple[str, str, str]]:
 
 
 def content(path: Path) -> list[str]:
-    """Every row of a graph file, and its arrays."""
+    """All rows of a graph file, and its arrays."""
     connection = sqlite3.connect(path)
     rows = list(connection.iterdump())
     connection.close()

@@ -1,4 +1,4 @@
-"""The `kglm` command: one verb a public function."""
+"""The `kglm` command: one function for each verb."""
 
 from kglm.cli.main import main
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kglm.cli.output import Json, print_json, print_table, say
+from kglm.cli.output import Json, print_json, print_line, print_table
 from kglm.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -17,35 +17,41 @@ if TYPE_CHECKING:
 def annotate(
     sources: Annotated[
         list[Path],
-        typer.Argument(metavar="SOURCE…", help="Articles: wikitext dumps, HTML, text, JSON lines; files or folders."),
+        typer.Argument(metavar="SOURCE", help="Articles: wikitext dumps, HTML, text, JSON lines; files or folders."),
     ],
-    kg: Annotated[Path, typer.Option("--kg", metavar="KG", help="The graph.")],
-    to: Annotated[Path, typer.Option("--to", metavar="DOCS.jsonl", help="Where to write the documents.")],
-    workers: Annotated[int, typer.Option("--workers", help="Processes; 0 takes all cores.")] = 0,
+    kg: Annotated[Path, typer.Option("--kg", metavar="KG", help="Graph to link to.")],
+    to: Annotated[Path, typer.Option("--to", metavar="DOCS.jsonl", help="File to write the linked documents to.")],
+    workers: Annotated[int, typer.Option("--workers", help="Number of processes; 0 takes all cores.")] = 0,
     ray: Annotated[
-        str | None, typer.Option("--ray", metavar="ADDRESS", help="A Ray cluster instead; `local` starts one here.")
+        str | None,
+        typer.Option("--ray", metavar="ADDRESS", help="Use a Ray cluster; `local` starts one here."),
     ] = None,
-    linker: Annotated[bool, typer.Option("--linker/--no-linker", help="Look for names that no link marks.")] = True,
-    ner: Annotated[
-        str | None, typer.Option("--ner", metavar="MODEL", help="A spaCy pipeline that finds names.")
-    ] = None,
+    linker: Annotated[bool, typer.Option("--linker/--no-linker", help="Also link names without a hyperlink.")] = True,
+    ner: Annotated[str | None, typer.Option("--ner", metavar="MODEL", help="spaCy pipeline that finds names.")] = None,
     coreference: Annotated[
         str,
-        typer.Option("--coreference", help="Pronouns and the like: graph, none, corenlp=http://HOST:PORT, fastcoref."),
+        typer.Option(
+            "--coreference", help="How to resolve pronouns: graph, none, fastcoref, corenlp=http://HOST:PORT."
+        ),
     ] = "graph",
-    match: Annotated[bool, typer.Option("--match/--no-match", help="Look for what facts lead to.")] = True,
-    min_p: Annotated[float, typer.Option("--min-p", help="Least probability of a link.")] = 0.7,
-    cutoff: Annotated[int, typer.Option("--cutoff", help="Words after which a parent is forgotten.")] = 30,
-    prune: Annotated[bool, typer.Option("--prune", help="Drop relations that explain too much or too little.")] = False,
-    lists: Annotated[bool, typer.Option("--lists", help="Take lists of wiki pages too.")] = False,
+    match: Annotated[
+        bool, typer.Option("--match/--no-match", help="Find names that a fact connects to earlier mentions.")
+    ] = True,
+    min_p: Annotated[float, typer.Option("--min-p", help="Minimum probability of a link.")] = 0.7,
+    cutoff: Annotated[int, typer.Option("--cutoff", help="Words after which a mention explains no others.")] = 30,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Drop relations that explain too many or too few mentions.")
+    ] = False,
+    lists: Annotated[bool, typer.Option("--lists", help="Include the lists of wiki pages.")] = False,
     anchors: Annotated[
-        Path | None, typer.Option("--anchors", metavar="FILE", help="Counts of link texts, for the linker.")
+        Path | None, typer.Option("--anchors", metavar="FILE", help="Anchor counts for the linker, from --anchors-to.")
     ] = None,
     anchors_to: Annotated[
-        Path | None, typer.Option("--anchors-to", metavar="FILE", help="Count the link texts of the sources first.")
+        Path | None,
+        typer.Option("--anchors-to", metavar="FILE", help="First write the sources' anchor counts here."),
     ] = None,
     html: Annotated[
-        Path | None, typer.Option("--html", metavar="FOLDER", help="Write a page to look at for each document.")
+        Path | None, typer.Option("--html", metavar="FOLDER", help="Write an HTML page for each document.")
     ] = None,
     json: Json = False,
 ) -> None:
@@ -91,8 +97,8 @@ def _print(report: AnnotateReport, to: Path, html: Path | None) -> None:
     rows += [(name, count) for name, count in sorted(report.counts.items()) if count]
     print_table(str(to), ("", "count"), rows, right=(1,))
     for failure in report.failures[:10]:
-        say(f"left out: {failure}")
+        print_line(f"left out: {failure}")
     if len(report.failures) > 10:
-        say(f"… and {len(report.failures) - 10} more; see --json")
+        print_line(f"… and {len(report.failures) - 10} more; see --json")
     if html is not None:
-        say(f"pages: {html / 'index.html'}")
+        print_line(f"pages: {html / 'index.html'}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kglm import bundled
-from kglm.cli.output import Json, note, print_json, print_table, say
+from kglm.cli.output import Json, note, print_json, print_line, print_table
 from kglm.errors import ConfigError, DataError, KglmError
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ LINKS = ("average", "best", "sampled", "none")
 NO_NAME = "this text contains no name of the graph (names begin with a capital)"
 MARKERS = {"@@END@@": "end of sentence", "@@UNKNOWN@@": "unknown word"}
 """Words of the vocabulary that stand for something else; tables show the meaning, JSON the marker."""
-LEAST_SHARE = 0.005
+MIN_SHARE = 0.005
 """Share of a word's probability below which a reason is not shown."""
 MAX_CANDIDATES = 5
 """Entities that `kglm link` shows for a name; JSON has all."""
@@ -28,22 +28,32 @@ Words = Annotated[
     list[str],
     typer.Argument(
         metavar="[RUN] TEXT",
-        help="A run (optional) and the text.",
+        help="A run made by kglm train (default: the model that comes with kglm), and a text in quotes.",
     ),
 ]
 Entities = Annotated[
     list[str] | None,
-    typer.Option("--entity", metavar='"0:2=Q76"', help='Entity of a name, by word positions or by words: "Obama=Q76".'),
+    typer.Option(
+        "--entity",
+        metavar='"0:2=Q76"',
+        help='Entity of a name, by word positions or by words: "Obama=Q76".',
+    ),
 ]
 Edits = Annotated[
     list[str] | None,
     typer.Option(
-        "--edit", metavar='"HEAD RELATION TAIL"', help="Try out: make this the only such fact; nothing is stored."
+        "--edit",
+        metavar='"HEAD RELATION TAIL"',
+        help="Replace the facts of this head and relation; the graph file stays.",
     ),
 ]
 Creations = Annotated[
     list[str] | None,
-    typer.Option("--new-entity", metavar='"ID=LABEL|ALIAS|…"', help="Try out: create this entity before the edits."),
+    typer.Option(
+        "--new-entity",
+        metavar='"ID=LABEL|ALIAS|…"',
+        help="Create this entity before the edits; the graph file stays.",
+    ),
 ]
 LinkHow = Annotated[
     str, typer.Option("--links", help=f"How to link names whose entity is not given: {', '.join(LINKS)}.")
@@ -66,33 +76,33 @@ def complete(
     """Predict the next word and show the facts behind each candidate."""
     _check_at_least(1, "--top", top)
     _check_at_least(0, "--seed", seed)
-    model, prompt = _opened(words, kg, edit, new_entity)
-    found = model.complete(prompt, entity or (), top=top, links=links, seed=seed)  # type: ignore[arg-type]
+    model, prompt = _open(words, kg, edit, new_entity)
+    completion = model.complete(prompt, entity or (), top=top, links=links, seed=seed)  # type: ignore[arg-type]
     if json:
-        print_json(found.to_json())
+        print_json(completion.to_json())
         return
-    if not found.mentions and links != "none":
-        say(NO_NAME)
-    _print_completion(found, why)
+    if not completion.mentions and links != "none":
+        print_line(NO_NAME)
+    _print_completion(completion, why)
 
 
-def _print_completion(found: Completion, why: bool) -> None:
-    for mention in found.mentions:
+def _print_completion(completion: Completion, why: bool) -> None:
+    for mention in completion.mentions:
         if mention.p >= 0.005:
-            say(str(mention))
+            print_line(str(mention))
     rows: list[tuple[str, float, str]] = []
-    for word in found.words:
-        reasons = [reason for reason in word.reasons if reason.p >= LEAST_SHARE * word.p][: None if why else 1]
-        shown = [f"{reason.p:.2%} {reason}" for reason in reasons]
-        rows.append((MARKERS.get(word.word, word.word), word.p, shown[0] if shown else ""))
-        rows += [("", 0.0, each) for each in shown[1:]]
-    others = 1 - sum(word.p for word in found.words) - sum(found.rest.values())
+    for word in completion.words:
+        reasons = [reason for reason in word.reasons if reason.p >= MIN_SHARE * word.p][: None if why else 1]
+        texts = [f"{reason.p:.2%} {reason}" for reason in reasons]
+        rows.append((MARKERS.get(word.word, word.word), word.p, texts[0] if texts else ""))
+        rows += [("", 0.0, text) for text in texts[1:]]
+    others = 1 - sum(word.p for word in completion.words) - sum(completion.rest.values())
     rows += [
         (name, p, because)
         for name, p, because in (
             ("other words", others, ""),
-            ("other names", found.rest.get("new", 0.0), "new entities, less probable than those enumerated"),
-            ("other names", found.rest.get("related", 0.0), "facts, less probable than those enumerated"),
+            ("other names", completion.rest.get("new", 0.0), "new entities, less probable than those enumerated"),
+            ("other names", completion.rest.get("related", 0.0), "facts, less probable than those enumerated"),
         )
         if p >= 0.00005
     ]
@@ -110,9 +120,9 @@ def generate(
     count: Annotated[int, typer.Option("--words", help="Number of words to generate.")] = 40,
     seed: Annotated[int, typer.Option("--seed", help="Random seed.")] = 0,
     temperature: Annotated[
-        float, typer.Option("--temperature", help="Below 1: fewer improbable words; 0 is greedy.")
+        float, typer.Option("--temperature", help="Below 1, improbable words become rarer; 0 is greedy.")
     ] = 0.7,
-    top_p: Annotated[float, typer.Option("--top-p", help="Total probability of the words sampled from.")] = 0.9,
+    top_p: Annotated[float, typer.Option("--top-p", help="Sample from the top words with this probability.")] = 0.9,
     beam: Annotated[int, typer.Option("--beam", help="Beam width instead of sampling; 1 is greedy.")] = 0,
     why: Annotated[bool, typer.Option("--why", help="Show the fact behind each name.")] = False,
     kg: Kg = None,
@@ -121,7 +131,7 @@ def generate(
     """Continue a text; --why and --json show the fact behind each name."""
     _check_at_least(1, "--words", count)
     _check_at_least(0, "--beam", beam)
-    model, prompt = _opened(words, kg, edit, new_entity)
+    model, prompt = _open(words, kg, edit, new_entity)
     from kglm.cli.generated import print_stream, print_with_facts
     from kglm.text.tokenizer import detokenize
 
@@ -137,25 +147,25 @@ def generate(
     )
     tokens = model.words(prompt)
     if json:
-        found = list(generated)
-        text = detokenize([*tokens, *(each.word for each in found)])
-        print_json({"prompt": tokens, "words": [each.to_json() for each in found], "text": text})
+        result = list(generated)
+        text = detokenize([*tokens, *(word.word for word in result)])
+        print_json({"prompt": tokens, "words": [word.to_json() for word in result], "text": text})
     elif why:
         print_with_facts(tokens, list(generated))
     else:
-        print_stream(tokens, (each.word for each in generated))
+        print_stream(tokens, (word.word for word in generated))
 
 
 def link(words: Words, kg: Kg = None, json: Json = False) -> None:
     """Find names in a text and list the entities they may refer to."""
-    model, text = _opened(words, kg, None, None)
+    model, text = _open(words, kg, None, None)
     tokens = model.words(text)
     mentions = model.link(tokens)
     if json:
         print_json({"prompt": tokens, "mentions": [mention.to_json() for mention in mentions]})
         return
     if not mentions:
-        say(NO_NAME)
+        print_line(NO_NAME)
         return
     rows = []
     for _, group in groupby(mentions, key=lambda mention: (mention.start, mention.end)):
@@ -164,10 +174,10 @@ def link(words: Words, kg: Kg = None, json: Json = False) -> None:
     print_table("", ("name", "id", "entity", ""), rows, right=(3,))
 
 
-def _opened(
+def _open(
     words: list[str], kg: Path | None, edits: list[str] | None, creations: list[str] | None
 ) -> tuple[FactAwareLM, str]:
-    """Load the run with its edits; return it with the text. Arguments are checked first: loading takes seconds."""
+    """Load the model with its edits; return it with the text. Checks the arguments first: loading takes seconds."""
     from kglm.files import exists
     from kglm.kg.edits import NewEntity
 
@@ -181,19 +191,19 @@ def _opened(
     home = Path(words[0]) if len(words) == 2 else bundled.default_run()
     if not exists(home / "run.json"):
         raise DataError(
-            "is not a run", place=home, remedy="give one made by kglm train … --to RUN, or only a text, in quotes"
+            "is not a run", place=home, remedy="give one made by: kglm train … --to RUN, or only a text, in quotes"
         )
     if kg is not None and not exists(kg):
         raise DataError("no such file", place=kg, remedy="give a graph made by: kglm kg import")
-    wanted: list[Any] = [*(NewEntity.parse(text) for text in creations or ()), *(edits or ())]
+    steps: list[Any] = [*(NewEntity.parse(text) for text in creations or ()), *(edits or ())]
     if len(words) == 1:
-        note("by the model that comes with kglm" if home == bundled.RUN else f"by the model in {home}")
+        note("using the model that comes with kglm" if home == bundled.RUN else f"using the model in {home}")
     from kglm.answer.model import FactAwareLM
 
     model = FactAwareLM.open(home, kg=kg)
-    return (model.edited(wanted) if wanted else model), words[-1]
+    return (model.edited(steps) if steps else model), words[-1]
 
 
-def _check_at_least(least: int, option: str, value: int) -> None:
-    if value < least:
-        raise ConfigError(f"{option} {value}", remedy=f"give at least {least}")
+def _check_at_least(minimum: int, option: str, value: int) -> None:
+    if value < minimum:
+        raise ConfigError(f"{option} {value}", remedy=f"give at least {minimum}")

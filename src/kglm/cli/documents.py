@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kglm.cli.output import Json, print_json, print_table, say
+from kglm.cli.output import Json, print_json, print_line, print_table
 
 if TYPE_CHECKING:
     from kglm.annotate.statistics import CorpusStatistics
 
 ROWS = {
     "documents": "Documents",
-    "paper_tokens": "Tokens (words + 2 a document, as in the paper)",
+    "paper_tokens": "Tokens (words + 2 per document, as in the paper)",
     "tokens": "Tokens in the file",
     "end_tokens": "… of them sentence ends",
     "longest_document": "Longest document",
@@ -34,10 +34,10 @@ ROWS = {
 
 
 def stats(
-    files: Annotated[list[Path], typer.Argument(metavar="DOCS.jsonl…", help="Linked documents.")],
+    files: Annotated[list[Path], typer.Argument(metavar="DOCS.jsonl", help="Linked documents.")],
     json: Json = False,
 ) -> None:
-    """Count what a linked corpus contains: the paper's corpus table, and annotation quirks."""
+    """Count documents, tokens, mentions and entities of a linked corpus, and irregular annotations."""
     from kglm.annotate.statistics import corpus_statistics
     from kglm.text.document import read_documents
 
@@ -53,7 +53,7 @@ def _print(result: CorpusStatistics, title: str) -> None:
     rows += [(f"Mentions from {source}", count) for source, count in result.sources.items()]
     kinds = {"Q": "items", "P": "properties", "T": "dates", "V": "quantities"}
     rows += [(f"Mentions of {kinds.get(kind, kind)}", count) for kind, count in result.kinds.items()]
-    rows += [(f"To mend: {quirk.replace('_', ' ')}", count) for quirk, count in result.repairs.items()]
+    rows += [(f"To repair: {quirk.replace('_', ' ')}", count) for quirk, count in result.repairs.items()]
     print_table(title, ("", "count"), rows, right=(1,))
 
 
@@ -61,7 +61,7 @@ def doctor(
     path: Annotated[Path, typer.Argument(metavar="KG|DOCS|RUN", help="A graph, a file of documents or a run.")],
     json: Json = False,
 ) -> None:
-    """Check a graph, documents or a run, and list the problems. Exit code 2 if it cannot be used as it is."""
+    """Check a graph, documents or a run and list the problems; exit code 2 if it cannot be used."""
     from kglm.doctor import examine
 
     findings = examine(path)
@@ -71,7 +71,7 @@ def doctor(
     else:
         for finding in findings:
             remedy = f" ({finding.remedy})" if finding.remedy else ""
-            say(f"{finding.level:7}  {finding.place}: {finding.what}{remedy}")
-        say(f"{path}: {'healthy' if not errors else f'{errors} errors'}")
+            print_line(f"{finding.level:7}  {finding.place}: {finding.what}{remedy}")
+        print_line(f"{path}: {'healthy' if not errors else f'{errors} errors'}")
     if errors:
         raise typer.Exit(2)

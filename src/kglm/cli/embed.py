@@ -30,7 +30,7 @@ def embed(
     threads: Annotated[int, typer.Option(min=1, help=_HELP["threads"])] = _DEFAULT.threads,
     json: Json = False,
 ) -> None:
-    """Train TransE vectors. Run the same command again to resume."""
+    """Train TransE vectors of entities and relations. Run the same command again to resume."""
     config = TransEConfig(
         dim=dim,
         epochs=epochs,

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kglm.cli.output import Json, print_json, print_table, say
+from kglm.cli.output import Json, print_json, print_line, print_table
 from kglm.errors import ConfigError
 
 METHODS = ("particle", "importance", "beam", "exact", "annotated")
@@ -18,14 +18,14 @@ ROWS = {
     "ppl_other": "perplexity of other words",
     "upp_mention": "unknown-penalised, inside mentions",
     "upp_other": "unknown-penalised, other words",
-    "ppl_corpus": "perplexity by the published protocol (one weight a pass over the corpus)",
+    "ppl_corpus": "perplexity by the published protocol (one weight per pass over the corpus)",
     "documents": "documents",
     "tokens": "words",
-    "unknown_tokens": "words that are not in the vocabulary",
+    "unknown_tokens": "words outside the vocabulary",
     "unexplained_mentions": "mentions that no fact explains",
     "ess_median": "effective samples, median over documents",
-    "k_hat_max": "Pareto k̂, greatest",
-    "tokens_per_second": "words a second",
+    "k_hat_max": "Pareto k̂, maximum",
+    "tokens_per_second": "words per second",
 }
 
 
@@ -33,44 +33,55 @@ def evaluate(
     run: Annotated[
         str,
         typer.Argument(
-            metavar="RUN", help="Directory of a run; smollm2, or a model of Hugging Face's (folder, .gguf)."
+            metavar="RUN",
+            help="A run, or a pretrained model: smollm2, a Hugging Face folder, a .gguf file.",
         ),
     ],
-    data: Annotated[list[Path], typer.Option("--data", metavar="DOCS", help="Documents; annotations are not needed.")],
-    method: Annotated[str, typer.Option("--method", help=f"{', '.join(METHODS)}.")] = "particle",
+    data: Annotated[
+        list[Path],
+        typer.Option(
+            "--data",
+            metavar="DOCS",
+            help="Documents; annotations are needed for --method annotated only.",
+        ),
+    ],
+    method: Annotated[str, typer.Option("--method", help=f"Estimate by: {', '.join(METHODS)}.")] = "particle",
     proposal: Annotated[
-        Path | None, typer.Option("--proposal", metavar="RUN", help="What importance sampling draws from.")
+        Path | None,
+        typer.Option("--proposal", metavar="RUN", help="Proposal that importance sampling draws from."),
     ] = None,
-    samples: Annotated[int, typer.Option("--samples", help="Particles, samples, or the width of the beam.")] = 100,
+    samples: Annotated[int, typer.Option("--samples", help="Number of particles or samples, or the beam width.")] = 100,
     seed: Annotated[int, typer.Option("--seed", help="Random seed.")] = 0,
-    temperature: Annotated[float, typer.Option("--temperature", help="Of the proposal.")] = 1.0,
+    temperature: Annotated[float, typer.Option("--temperature", help="Temperature of the proposal.")] = 1.0,
     peek: Annotated[bool, typer.Option("--peek/--no-peek", help="Let the proposal see the word it labels.")] = True,
     block: Annotated[
-        int, typer.Option("--block", help="Samples that importance draws together: bounds its memory.")
+        int, typer.Option("--block", help="Samples that importance sampling draws at once; fewer need less memory.")
     ] = 256,
     aggregate: Annotated[
-        str, typer.Option("--aggregate", help="document, or corpus: the published protocol as well.")
+        str, typer.Option("--aggregate", help="document, or corpus to add the published protocol.")
     ] = "document",
     cache: Annotated[
-        float, typer.Option("--cache", help="Share of the (plain) words that a continuous cache says.")
+        float, typer.Option("--cache", help="Weight of a continuous cache for words outside mentions; 0 is off.")
     ] = 0.0,
-    theta: Annotated[float, typer.Option("--cache-theta", help="How much more a like state counts.")] = 0.3,
-    window: Annotated[int, typer.Option("--cache-window", help="Words that the cache holds.")] = 4000,
-    dynamic: Annotated[float, typer.Option("--dynamic", help="awd-lstm: step size of dynamic evaluation.")] = 0.0,
-    decay: Annotated[float, typer.Option("--dynamic-decay", help="How fast weights are drawn back.")] = 0.001,
-    workers: Annotated[int, typer.Option("--workers", help="Processes.")] = 1,
+    theta: Annotated[float, typer.Option("--cache-theta", help="Weight of similar states in --cache.")] = 0.3,
+    window: Annotated[int, typer.Option("--cache-window", help="Number of words in --cache.")] = 4000,
+    dynamic: Annotated[
+        float, typer.Option("--dynamic", help="Step size of dynamic evaluation (awd-lstm only); 0 is off.")
+    ] = 0.0,
+    decay: Annotated[float, typer.Option("--dynamic-decay", help="Decay of --dynamic to the trained weights.")] = 0.001,
+    workers: Annotated[int, typer.Option("--workers", help="Number of processes.")] = 1,
     weights: Annotated[
-        Path | None, typer.Option("--weights", metavar="FILE.npy", help="Keep the log weights, one row a document.")
+        Path | None, typer.Option("--weights", metavar="FILE.npy", help="Write the log weights, one row per document.")
     ] = None,
     to: Annotated[
-        Path | None, typer.Option("--to", metavar="RESULT.json", help="Keep the numbers, for `kglm table perplexity`.")
+        Path | None, typer.Option("--to", metavar="RESULT.json", help="Write the results, for kglm table perplexity.")
     ] = None,
     kg: Annotated[
         Path | None, typer.Option("--kg", metavar="KG", help="Use this graph instead of the run's own.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Perplexity of documents without their annotation, with error bars."""
+    """Measure the perplexity of documents, summed over their possible annotations, with confidence intervals."""
     import numpy as np
 
     from kglm.evaluate.adaptive import Adaptation
@@ -87,7 +98,7 @@ def evaluate(
     if aggregate not in ("document", "corpus"):
         raise ConfigError(f"--aggregate {aggregate}", remedy="use document or corpus")
     if aggregate == "corpus" and method != "importance":
-        raise ConfigError("--aggregate corpus is a way to average samples", remedy="use it with --method importance")
+        raise ConfigError("--aggregate corpus needs samples to average", remedy="use it with --method importance")
     for file in (weights, to):
         if file is not None and (file.is_dir() or not file.parent.is_dir()):
             raise ConfigError("cannot be written", place=file, remedy="give a file in a directory that exists")
@@ -96,13 +107,13 @@ def evaluate(
     config = MarginalConfig(samples=samples, seed=seed, temperature=temperature, peek=peek, block=block)
     documents = read_for_training(data)
     if not documents:
-        raise ConfigError("no documents", place=data[0], remedy="give a file that has some")
+        raise ConfigError("contains no documents", place=data[0], remedy="give a file with at least one")
     adaptation = Adaptation(Cache(cache, theta, window), rate=dynamic, decay=decay)
     report: Report
     if (model := open_pretrained(run)) is not None:
         if adaptation or proposal or kg or aggregate != "document" or weights or method != "particle":
             raise ConfigError(
-                "a pretrained model is scored as it is", remedy="give --data, and nothing of estimates or adaptation"
+                "a pretrained model has no annotations, graph or cache", remedy="give only --data, --to and --json"
             )
         report = evaluate_pretrained(model, documents)
     else:
@@ -134,10 +145,10 @@ def _print(result: dict[str, Any], run: str) -> None:
             rows.append((text, result[name], shown))
     print_table(title, ("", "", "95 % over documents"), rows, right=(1, 2))
     if note := result.get("note"):
-        say(f"Note: {note}.")
+        print_line(f"Note: {note}.")
     if result["method"] == "beam":
-        say("A beam is a lower bound of p(x): the perplexity is at most this.")
+        print_line("The beam gives a lower bound of p(x): the perplexity is at most this.")
     elif result["method"] == "annotated" and not result["unexplained_mentions"]:
-        say("The annotated joint likelihood is a lower bound of p(x): the perplexity is at most this.")
+        print_line("The annotated joint likelihood is a lower bound of p(x): the perplexity is at most this.")
     elif result["method"] == "annotated":
-        say("The annotated joint likelihood; no bound, as mentions that no fact explains cost only their words.")
+        print_line("Not a bound: mentions that no fact explains are scored as plain words.")

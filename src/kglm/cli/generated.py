@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from kglm.cli.output import print_table, say, styled
+from kglm.cli.output import print_line, print_table, styled
 from kglm.kg.ids import REFLEXIVE
 from kglm.text.document import END
 from kglm.text.tokenizer import blanks, detokenize
@@ -23,17 +23,19 @@ COLOURS = ("cyan", "green", "magenta", "yellow", "blue", "red")
 def print_stream(prompt: Sequence[str], words: Iterable[str]) -> None:
     """Print prompt and continuation as one text; on a terminal word by word, as they are generated."""
     if not sys.stdout.isatty():
-        say(detokenize([*prompt, *words]))
+        print_line(detokenize([*prompt, *words]))
         return
     for piece in text_pieces(chain(prompt, words)):
-        say(piece, end="")
+        print_line(piece, end="")
         sys.stdout.flush()
-    say("")
+    print_line("")
 
 
 def text_pieces(words: Iterable[str]) -> Iterator[str]:
-    """Yield the detokenised text piece by piece. A word is yielded once the next one is there: that word decides
-    whether a blank stands between them."""
+    """Yield the detokenised text piece by piece, each word after the next one is known.
+
+    The next word decides whether there is a blank between them.
+    """
     sentence: list[str] = []
     shown, between = 0, ""
     for word in words:
@@ -54,8 +56,8 @@ def text_pieces(words: Iterable[str]) -> Iterator[str]:
 
 def print_with_facts(prompt: Sequence[str], generated: Sequence[GeneratedWord]) -> None:
     """Print the text with its names in colour, then a table of the names and the fact behind each."""
-    words = [*prompt, *(each.word for each in generated)]
-    reasons = [None] * len(prompt) + [each.reason for each in generated]
+    words = [*prompt, *(word.word for word in generated)]
+    reasons = [None] * len(prompt) + [word.reason for word in generated]
     colours: dict[str, str] = {}
     text = Text()
     names: list[tuple[list[str], str, Reason]] = []
@@ -72,9 +74,9 @@ def print_with_facts(prompt: Sequence[str], generated: Sequence[GeneratedWord]) 
             names[-1][0].append(word)
         else:
             names.append(([word], id, reason))
-    say(text)
+    print_line(text)
     if names:
-        say("")
+        print_line("")
         rows = [(styled(detokenize(parts), colours[id]), fact_behind(reason)) for parts, id, reason in names]
         print_table("", ("name", "because"), rows)
 

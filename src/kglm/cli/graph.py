@@ -1,4 +1,4 @@
-"""`kglm kg …`: import, show, find, edit."""
+"""`kglm kg`: import, show, find, edit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kglm.cli.output import Json, print_json, print_table, say
+from kglm.cli.output import Json, print_json, print_line, print_table
 from kglm.errors import KglmError
 from kglm.kg.arrays import canonical_id
 from kglm.kg.edits import FactEdit, NewEntity
@@ -25,7 +25,8 @@ from kglm.text.document import mentioned_entities
 app = typer.Typer(help="The knowledge graph: import, show, find, edit, embed, verbalise.")
 
 Graph = Annotated[Path, typer.Argument(metavar="KG", help="A graph file made by kglm kg import.")]
-REVERSE_SHOWN = 5
+MAX_HEADS = 5
+"""Entities that `kglm kg show` lists for each relation that points at the entity."""
 
 
 @app.command("import")
@@ -33,8 +34,8 @@ def import_(
     sources: Annotated[
         list[Path],
         typer.Argument(
-            metavar="SOURCE…",
-            help="Wikidata JSON dump, N-Triples, KGTK, our TSV or JSONL; also .gz, .bz2, .zst.",
+            metavar="SOURCE",
+            help="Wikidata JSON dump, N-Triples, KGTK, or kglm's TSV or JSONL; may be .gz, .bz2 or .zst.",
         ),
     ],
     to: Annotated[Path, typer.Option("--to", metavar="KG", help="The graph file to write.")],
@@ -43,22 +44,20 @@ def import_(
     redirects: Annotated[list[Path] | None, typer.Option(help="TSV with Wikipedia redirects: title, target.")] = None,
     near: Annotated[
         list[Path] | None,
-        typer.Option(metavar="DOCS", help="Keep only entities near those of these documents."),
+        typer.Option(metavar="DOCS", help="Keep only entities near those that the documents mention."),
     ] = None,
-    hops: Annotated[int, typer.Option(min=0, help="How near: facts away from a mentioned entity.")] = 2,
-    format: Annotated[str | None, typer.Option(help=f"If it is not recognised: {', '.join(FORMATS)}.")] = None,
-    language: Annotated[str, typer.Option(help="Language of names.")] = "en",
+    hops: Annotated[int, typer.Option(min=0, help="For --near: distance from a mentioned entity, in facts.")] = 2,
+    format: Annotated[str | None, typer.Option(help=f"Format, if it is not recognised: {', '.join(FORMATS)}.")] = None,
+    language: Annotated[str, typer.Option(help="Language of the names to import.")] = "en",
     mint_ids: Annotated[
-        bool, typer.Option("--mint-ids", help="The source has names and no ids: make ids of them (Q_…, P_…).")
+        bool, typer.Option("--mint-ids", help="Make ids from names (Q_…, P_…), for a source without ids.")
     ] = False,
-    iso_years: Annotated[
-        bool, typer.Option("--iso-years", help="Years BC in the source count from 0 = 1 BC, as in RDF.")
-    ] = False,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes; default: the cores there are.")] = None,
+    iso_years: Annotated[bool, typer.Option("--iso-years", help="Read the year 0 as 1 BC, as in RDF.")] = False,
+    workers: Annotated[int | None, typer.Option(min=1, help="Number of processes; default: all cores.")] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Overwrite an existing graph.")] = False,
     json: Json = False,
 ) -> None:
-    """Build a graph file. Run the same command again to resume a killed import."""
+    """Build a graph file. Run the same command again to resume an interrupted import."""
     report = import_graph(
         sources,
         to,
@@ -86,35 +85,37 @@ def import_(
         right=(1,),
     )
     for problem in report.problems:
-        say(f"warning: {problem}")
+        print_line(f"warning: {problem}")
 
 
 @app.command()
 def show(
     kg: Graph,
-    entity: Annotated[str, typer.Argument(metavar="ENTITY", help="An id, or a name.")],
-    everything: Annotated[bool, typer.Option("--all", help="Show all facts that point here, not just a few.")] = False,
+    entity: Annotated[str, typer.Argument(metavar="ENTITY", help="An id or a name.")],
+    everything: Annotated[
+        bool, typer.Option("--all", help="List all facts that point at the entity, not only some.")
+    ] = False,
     json: Json = False,
 ) -> None:
-    """An entity: its names, its facts, and the facts that point at it."""
+    """Show an entity: its names, its facts, and the facts that point at it."""
     with KnowledgeGraph.open(kg) as graph:
         number = graph.number(entity) if entity in graph else graph.number(resolve_entity(graph, entity))
-        shown = _described(graph, number)
+        description = _describe(graph, number)
         if json:
-            print_json(shown)
+            print_json(description)
             return
-        about = f" — {shown['description']}" if shown["description"] else ""
-        say(f"{shown['label']} ({shown['id']}){about}")
-        if shown["aliases"]:
-            say(f"also: {', '.join(shown['aliases'])}")
-        rows = [(fact["relation_label"], fact["label"], fact["tail"], _extras(fact)) for fact in shown["facts"]]
+        about = f" — {description['description']}" if description["description"] else ""
+        print_line(f"{description['label']} ({description['id']}){about}")
+        if description["aliases"]:
+            print_line(f"also: {', '.join(description['aliases'])}")
+        rows = [(fact["relation_label"], fact["label"], fact["tail"], _extras(fact)) for fact in description["facts"]]
         if rows:
             print_table("", ("relation", "value", "id", ""), rows)
-        for relation, heads in shown["reverse"].items():
-            names = [f"{head['label']} ({head['id']})" for head in (heads if everything else heads[:REVERSE_SHOWN])]
+        for relation, heads in description["reverse"].items():
+            names = [f"{head['label']} ({head['id']})" for head in (heads if everything else heads[:MAX_HEADS])]
             more = len(heads) - len(names)
             label = heads[0]["relation_label"]
-            say(f"← {label} ({relation}): {', '.join(names)}{f' and {more:,} more' if more > 0 else ''}")
+            print_line(f"← {label} ({relation}): {', '.join(names)}{f' and {more:,} more' if more > 0 else ''}")
 
 
 def _extras(fact: dict[str, Any]) -> str:
@@ -123,14 +124,14 @@ def _extras(fact: dict[str, Any]) -> str:
     return "; ".join(parts)
 
 
-def _described(graph: KnowledgeGraph, number: int) -> dict[str, Any]:
+def _describe(graph: KnowledgeGraph, number: int) -> dict[str, Any]:
     id = graph.id(number)
     description, title = graph.store.description(id)
     names = list(graph.aliases(number))
-    # a qualifier that belongs to a statement is shown with it, not once more by itself
+    # a qualifier is shown with its statement, not as a fact of its own
     stored = HeadFacts(graph.store, id)
     statements = [fact for fact in stored.facts if not stored.statements_of(fact)]
-    # and of two spellings of one date, one
+    # two spellings of the same date are shown once
     statements = list({(fact.relation, canonical_id(fact.tail)): fact for fact in reversed(statements)}.values())[::-1]
     reverse: dict[str, list[dict[str, str]]] = {}
     relation, tail = graph.edges(number)
@@ -171,23 +172,22 @@ def _fact_json(graph: KnowledgeGraph, fact: Any) -> dict[str, Any]:
 @app.command()
 def find(
     kg: Graph,
-    text: Annotated[str, typer.Argument(help="A name or the start of one.")],
-    limit: Annotated[int, typer.Option(min=1, help="How many to show.")] = 20,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="A name or the start of one.")],
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of entities.")] = 20,
     json: Json = False,
 ) -> None:
-    """Entities by name: exact matches first, the better known first."""
+    """Find entities by name: exact matches first, then those with more facts."""
     with KnowledgeGraph.open(kg) as graph:
-        found = graph.search(text, limit)
+        hits = graph.search(text, limit)
     if json:
-        print_json([hit._asdict() for hit in found])
-    elif found:
+        print_json([hit._asdict() for hit in hits])
+    elif hits:
         rows = [
-            (hit.id, hit.label, hit.match if hit.match != hit.label else "", hit.facts, hit.description)
-            for hit in found
+            (hit.id, hit.label, hit.match if hit.match != hit.label else "", hit.facts, hit.description) for hit in hits
         ]
         print_table("", ("id", "label", "found as", "facts", ""), rows, right=(3,))
     else:
-        say(f"no entity is called {text!r} or has a name that starts so")
+        print_line(f"no entity has the name {text!r} or a name that starts with it")
 
 
 @app.command()
@@ -195,7 +195,11 @@ def edit(
     kg: Graph,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar='"HEAD RELATION TAIL"', help="Make it the only such fact."),
+        typer.Option(
+            "--set",
+            metavar='"HEAD RELATION TAIL"',
+            help="Make this the only fact of its head and relation.",
+        ),
     ] = None,
     add: Annotated[list[str] | None, typer.Option("--add", metavar='"HEAD RELATION TAIL"', help="Add a fact.")] = None,
     remove: Annotated[
@@ -203,38 +207,38 @@ def edit(
     ] = None,
     entity: Annotated[
         list[str] | None,
-        typer.Option("--entity", metavar='"ID=LABEL|ALIAS|…"', help="First create this entity."),
+        typer.Option("--entity", metavar='"ID=LABEL|ALIAS|…"', help="Create this entity before the other edits."),
     ] = None,
-    undo: Annotated[bool, typer.Option("--undo", help="Take back the last edit.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Undo the last edit.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the changes without making them.")] = False,
     json: Json = False,
 ) -> None:
-    """Change facts, by ids or names; all of one command, or nothing. Prints the change."""
-    wanted = [("remove", text) for text in remove or ()] + [("set", text) for text in set_ or ()]
-    wanted += [("add", text) for text in add or ()]
-    if undo == bool(wanted or entity):
+    """Edit facts, given by ids or names, and print the changes. If one edit fails, none is made."""
+    requested = [("remove", text) for text in remove or ()] + [("set", text) for text in set_ or ()]
+    requested += [("add", text) for text in add or ()]
+    if undo == bool(requested or entity):
         raise KglmError("nothing to edit" if not undo else "--undo goes alone", remedy="see kglm kg edit --help")
     with KnowledgeGraph.open(kg, writable=True) as stored:
         graph = stored.fork() if dry_run else stored
         if undo:
             changes = last_edit(stored.store)[1] if dry_run else stored.undo()
         else:
-            changes = _edit(graph, wanted, entity or [])
+            changes = _edit(graph, requested, entity or [])
         if json:
             print_json({"changes": [change._asdict() for change in changes], "generation": stored.generation})
         else:
             for line in _lines(graph, changes):
-                say(line)
+                print_line(line)
             if undo and not changes:
-                say("nothing: that edit only created an entity, which stays without facts")
+                print_line("nothing to undo: the last edit only created an entity, which stays, without facts")
 
 
-def _edit(graph: KnowledgeGraph, wanted: list[tuple[str, str]], entities: list[str]) -> list[Change]:
+def _edit(graph: KnowledgeGraph, requested: list[tuple[str, str]], entities: list[str]) -> list[Change]:
     edits: list[FactEdit | NewEntity] = [NewEntity.parse(text) for text in entities]
     draft = graph.fork()
     if edits:
         draft.edit(edits)
-    edits += [FactEdit(action, *parse_fact(draft, text)) for action, text in wanted]  # type: ignore[arg-type]
+    edits += [FactEdit(action, *parse_fact(draft, text)) for action, text in requested]  # type: ignore[arg-type]
     return graph.edit(edits)
 
 

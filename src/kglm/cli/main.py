@@ -22,21 +22,27 @@ from kglm.cli import annotation, answers, documents, evaluation, quickstart, ser
 from kglm.errors import KglmError
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
-"""Click's, of the copy of Click that Typer uses: its own since 0.20, the separate package before."""
+"""Click's UsageError from the copy of Click that Typer uses: its own since 0.20, the separate package before."""
+
+
+REPEATABLE = " Repeatable."
 
 
 class Verb(TyperCommand):
-    """A command whose help shows no value for options that take none."""
+    """A command with plainer help, see `_plain` and `_plain_usage`."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        return _without_values(super().get_params(ctx))
+        return _plain(super().get_params(ctx))
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        return [_plain_usage(piece) for piece in super().collect_usage_pieces(ctx)]
 
 
 class Verbs(TyperGroup):
-    """A group of commands whose help shows no value for options that take none."""
+    """A group of commands with plainer help."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        return _without_values(super().get_params(ctx))
+        return _plain(super().get_params(ctx))
 
 
 class GraphVerbs(Verbs):
@@ -63,13 +69,25 @@ def _graph_verbs() -> Any:
     return typer.main.get_command(verbs)
 
 
-def _without_values(params: list[Any]) -> list[Any]:
+def _plain(params: list[Any]) -> list[Any]:
+    """Show no value for options that take none, and mark those that can be given several times."""
     for param in params:
         if getattr(param, "is_flag", False) and param.metavar is None:
             param.metavar = ""
+        if getattr(param, "multiple", False) and param.help and REPEATABLE not in param.help:
+            param.help += REPEATABLE
     return params
 
 
+def _plain_usage(piece: str) -> str:
+    """ "KG" instead of "{KG}", "SOURCE…" instead of "{SOURCE}...", "[RUN] TEXT" instead of "{[RUN] TEXT}..."."""
+    if not piece.startswith("{"):
+        return piece.replace("...", "…")
+    name, _, dots = piece[1:].partition("}")
+    return f"{name}…" if dots and " " not in name else name
+
+
+USE, BUILD, MEASURE = "Use a model", "Build a model", "Measure and check"
 app = typer.Typer(
     name="kglm",
     help="Language models that take their facts from a knowledge graph.",
@@ -77,19 +95,21 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(
-    typer.Typer(cls=GraphVerbs, help="The knowledge graph: import, show, find, edit, embed, verbalise."), name="kg"
+    typer.Typer(cls=GraphVerbs, help="The knowledge graph: import, show, find, edit, embed, verbalise."),
+    name="kg",
+    rich_help_panel=BUILD,
 )
-app.add_typer(tables.app, name="table")
-app.command("annotate")(annotation.annotate)
-app.command("train")(training.train)
-app.command("evaluate")(evaluation.evaluate)
-app.command("complete")(answers.complete)
-app.command("generate")(answers.generate)
-app.command("link")(answers.link)
-app.command("serve")(serving.serve)
-app.command("quickstart")(quickstart.quickstart)
-app.command("stats")(documents.stats)
-app.command("doctor")(documents.doctor)
+app.add_typer(tables.app, name="table", rich_help_panel=MEASURE)
+app.command("complete", rich_help_panel=USE)(answers.complete)
+app.command("generate", rich_help_panel=USE)(answers.generate)
+app.command("link", rich_help_panel=USE)(answers.link)
+app.command("serve", rich_help_panel=USE)(serving.serve)
+app.command("quickstart", rich_help_panel=BUILD)(quickstart.quickstart)
+app.command("annotate", rich_help_panel=BUILD)(annotation.annotate)
+app.command("train", rich_help_panel=BUILD)(training.train)
+app.command("evaluate", rich_help_panel=MEASURE)(evaluation.evaluate)
+app.command("stats", rich_help_panel=MEASURE)(documents.stats)
+app.command("doctor", rich_help_panel=MEASURE)(documents.doctor)
 
 for group in (app, tables.app):
     group.info.cls = Verbs
@@ -97,8 +117,8 @@ for group in (app, tables.app):
         verb.cls = Verb
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"kglm {__version__}")
         raise typer.Exit
 
@@ -106,17 +126,17 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and leave.")
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and exit.")
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
     """Language models that take their facts from a knowledge graph."""
-    del version, debug  # --debug is taken from the arguments in `main`, wherever it stands
+    del version, debug  # `main` reads --debug from any position
 
 
 def main() -> None:
     """Entry point of the command."""
-    # threads of one process that wait for each other by spinning can make small work many times slower
+    # OpenMP threads that spin while they wait can make small operations many times slower
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     given = sys.argv[1:] or ["--help"]
     arguments = [argument for argument in given if argument != "--debug"]
@@ -128,25 +148,25 @@ def main() -> None:
     except (KglmError, sqlite3.DatabaseError) as error:
         if debug:
             raise
-        remedy = "" if isinstance(error, KglmError) else "; look at the graph with: kglm doctor KG"
-        _leave(f"error: {_with_path(error) if isinstance(error, KglmError) else error}{remedy}", 2)
+        remedy = "" if isinstance(error, KglmError) else "; check the graph with: kglm doctor KG"
+        _exit(f"error: {_with_path(error) if isinstance(error, KglmError) else error}{remedy}", 2)
     except UsageError as error:
         command = getattr(getattr(error, "ctx", None), "command_path", "kglm")
-        _leave(f"error: {error.format_message().rstrip('.')}; see {command} --help", 2)  # type: ignore[attr-defined]
+        _exit(f"error: {error.format_message().rstrip('.')}; see {command} --help", 2)  # type: ignore[attr-defined]
     except (KeyboardInterrupt, typer.Abort):
-        _leave("interrupted", 130)
-    except BrokenPipeError:  # the reader, `head` perhaps, has seen enough
+        _exit("interrupted", 130)
+    except BrokenPipeError:  # the reader, such as `head`, closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except OSError as error:
         if error.errno != errno.ENOSPC or debug:
             raise
-        _leave("error: the report could not be written to standard output: the disk is full", 2)
+        _exit("error: the report could not be written to standard output: the disk is full", 2)
     sys.exit(code if isinstance(code, int) else 0)
 
 
 def _prepare_output() -> None:
-    """Characters that the terminal cannot show are no reason to fail, nor is a closed standard output."""
+    """Make output robust to characters that the terminal cannot show, and to a closed standard output."""
     if sys.stdout is None:  # type: ignore[unreachable, unused-ignore]
         sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115
     for stream in (sys.stdout, sys.stderr):
@@ -155,13 +175,13 @@ def _prepare_output() -> None:
 
 
 def _with_path(error: KglmError) -> str:
-    """The message, with the file it is about in the commands that it advises: "KG" cannot be typed."""
+    """The message, with the path of the graph instead of "KG" in the commands that it recommends."""
     if error.place is None or error.remedy is None:
         return str(error)
-    advice = re.sub(r"(kglm kg \w+) KG\b", lambda match: f"{match[1]} {shlex.quote(error.place or '')}", error.remedy)
-    return str(KglmError(error.what, place=error.place, remedy=advice))
+    remedy = re.sub(r"(kglm kg \w+) KG\b", lambda match: f"{match[1]} {shlex.quote(error.place or '')}", error.remedy)
+    return str(KglmError(error.what, place=error.place, remedy=remedy))
 
 
-def _leave(message: str, code: int) -> None:
+def _exit(message: str, code: int) -> None:
     print(message, file=sys.stderr)
     sys.exit(code)

@@ -1,4 +1,4 @@
-"""`kglm quickstart`: the whole story on the bundled world, in minutes on two cores."""
+"""`kglm quickstart`: graph, corpus, training and evaluation on the bundled data, in minutes on two cores."""
 
 from __future__ import annotations
 
@@ -11,81 +11,82 @@ from typing import Annotated
 import typer
 
 from kglm import bundled
-from kglm.cli.output import say
+from kglm.cli.output import print_line
 
 PROMPT = "Barack Obama was born on"
 EDIT = "Barack Obama date of birth 21 March 2013"
 
 
 def quickstart(
-    to: Annotated[Path, typer.Option("--to", metavar="FOLDER", help="Where everything goes.")] = bundled.QUICKSTART,
-    texts: Annotated[int, typer.Option("--texts", min=1, help="How many texts about each entity to train on.")] = 14,
+    to: Annotated[Path, typer.Option("--to", metavar="FOLDER", help="Folder to write to.")] = bundled.QUICKSTART,
+    texts: Annotated[int, typer.Option("--texts", min=1, help="Training texts per entity.")] = 14,
     entities: Annotated[
-        int | None, typer.Option("--entities", min=20, help="Write about the first so many only, for a quick look.")
+        int | None,
+        typer.Option("--entities", min=20, help="Write about this many entities only, for a short trial."),
     ] = None,
-    epochs: Annotated[int, typer.Option("--epochs", min=1, help="How often they are read.")] = 2,
-    config: Annotated[str, typer.Option("--config", help="Sizes of the models, as of train.")] = "quickstart",
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Decides all that is drawn.")] = 0,
+    epochs: Annotated[int, typer.Option("--epochs", min=1, help="Passes over the training texts.")] = 2,
+    config: Annotated[str, typer.Option("--config", help="Sizes of the models, as for kglm train.")] = "quickstart",
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Random seed.")] = 0,
 ) -> None:
-    """Build a graph, write a corpus about it, train, measure, complete, edit a fact. Stopped, it goes on again."""
+    """Build a graph and a corpus, train, evaluate, complete, edit a fact. Run it again to resume."""
     from kglm.cli import answers, tables
     from kglm.evaluate.rows import perplexity_table, score_runs
     from kglm.parallel import available_cores
     from kglm.quickstart import Quickstart, QuickstartConfig
 
     options = QuickstartConfig(entities=entities, texts=texts, epochs=epochs, settings=config, seed=seed)
-    story = Quickstart(to, options)
-    story.begin()
+    demo = Quickstart(to, options)
+    demo.begin()
     started = time.monotonic()
-    with _step("1  A graph", f"kglm kg import facts.tsv --entities entities.jsonl --to {story.kg}"):
-        if report := story.build():
-            say(f"{report.facts:,} facts of {report.entities:,} entities")
-    with _step("2  Texts about it, and questions about entities that they never mention"):
-        story.write()
-    with _step("3  A linked corpus", f"kglm annotate {story.texts} --kg {story.kg} --to {story.corpus}"):
-        story.annotate()
-    with _step("4  Vectors of entities", f"kglm kg embed {story.kg} --dim {story.config.dim}"):
-        if vectors := story.embed():
-            say(f"filtered MRR {vectors.mrr:.3f}, Hits@10 {vectors.hits10:.3f}")
-    runs = {model: story.run(model) for model in ("kglm", "awd-lstm", "proposal")}
-    data = f"--data {story.corpus} --valid {story.checked_corpus} --kg {story.kg}"
+    with _step("1  A graph", f"kglm kg import facts.tsv --entities entities.jsonl --to {demo.kg}"):
+        if report := demo.build():
+            print_line(f"{report.facts:,} facts of {report.entities:,} entities")
+    with _step("2  Texts about its entities, and questions about entities that no text mentions"):
+        demo.write()
+    with _step("3  A linked corpus", f"kglm annotate {demo.texts} --kg {demo.kg} --to {demo.corpus}"):
+        demo.annotate()
+    with _step("4  Vectors of entities", f"kglm kg embed {demo.kg} --dim {demo.config.dim}"):
+        if vectors := demo.embed():
+            print_line(f"filtered MRR {vectors.mrr:.3f}, Hits@10 {vectors.hits10:.3f}")
+    runs = {model: demo.run(model) for model in ("kglm", "awd-lstm", "proposal")}
+    data = f"--data {demo.corpus} --valid {demo.checked_corpus} --kg {demo.kg}"
     with _step("5  Three models", f"kglm train kglm {data} --config {config} --to {runs['kglm']}"):
-        story.train()
+        demo.train()
     kglm, plain, proposal = map(str, runs.values())
-    title = "6  Perplexity of articles about entities that were held out, in wordings that were held out"
-    with _step(title, f"kglm table perplexity --run {plain} --run {kglm} --data {story.held_corpus}"):
-        held, workers = [story.held_corpus], available_cores()
+    title = "6  Perplexity of articles with held-out entities and held-out wordings"
+    with _step(title, f"kglm table perplexity --run {plain} --run {kglm} --data {demo.held_corpus}"):
+        held, workers = [demo.held_corpus], available_cores()
         scored = score_runs([plain, kglm], held, (), "particle", 100, workers=workers)
         scored += score_runs([kglm], held, [Path(proposal)], "importance", 100, workers=workers)
         tables.print_perplexity(perplexity_table(scored))
-        say("The proposal of importance sampling has never read these names and misses most of them; the particle")
-        say("filter finds them in the graph.")
-    asked = f"kglm table completion {story.questions} --run {plain} --run {kglm}"
+        print_line("The proposal of importance sampling was not trained on these names and misses most of them;")
+        print_line("the particle filter finds them in the graph.")
+    command = f"kglm table completion {demo.questions} --run {plain} --run {kglm}"
     modes = ["plain", "oracle", "linked"]
-    with _step("7  Questions about entities that were held out, in wordings that were held out", asked):
-        rows = story.home / "answers.jsonl"
-        tables.completion(story.questions, [plain, kglm], mode=modes, rows=rows, published=False)
-        if story.strange_questions.stat().st_size:
-            say("\nThe same, in wordings with a word that nothing else uses for the relation: guesses")
-            rows = story.home / "strange-answers.jsonl"
-            tables.completion(story.strange_questions, [plain, kglm], mode=modes, rows=rows, published=False)
+    with _step("7  Questions about held-out entities in held-out wordings", command):
+        rows = demo.home / "answers.jsonl"
+        tables.completion(demo.questions, [plain, kglm], mode=modes, rows=rows, published=False)
+        if demo.strange_questions.stat().st_size:
+            print_line("\nThe same in wordings with a word that no other text uses for the relation: guesses")
+            rows = demo.home / "strange-answers.jsonl"
+            tables.completion(demo.strange_questions, [plain, kglm], mode=modes, rows=rows, published=False)
     named = "" if to == bundled.QUICKSTART else f"{kglm} "
-    with _step("8  A fact that is in no training text", f'kglm complete {named}"{PROMPT}" --why'):
+    with _step("8  A fact that no training text states", f'kglm complete {named}"{PROMPT}" --why'):
         answers.complete([kglm, PROMPT], why=True, top=3)
-    with _step("9  … and after an edit of the graph", f'kglm complete {named}"{PROMPT}" --edit "{EDIT}" --why'):
+    with _step("9  The same after an edit of the graph", f'kglm complete {named}"{PROMPT}" --edit "{EDIT}" --why'):
         answers.complete([kglm, PROMPT], edit=[EDIT], why=True, top=3)
-    say(f"\nDone in {(time.monotonic() - started) / 60:.1f} minutes.")
+    print_line(f"\nDone in {(time.monotonic() - started) / 60:.1f} minutes.")
     if not named:
-        say(f"Here, kglm complete, generate, link and serve now take {kglm} if no run is named.")
-    say(f"Look at it: kglm serve {named}--allow-edit")
+        print_line(f"In this folder, kglm complete, generate, link and serve now use {kglm} by default.")
+    print_line(f"Try it in a browser: kglm serve {named}--allow-edit")
 
 
 @contextmanager
 def _step(title: str, command: str = "") -> Iterator[None]:
-    """A part of the story, with the verb that does it and the time it took."""
-    say(f"\n{title}")
+    """Print the title of a step, the command that does it, and the seconds it took."""
+    print_line(f"\n{title}")
     if command:
-        say(f"   {command}")
+        print_line(f"   {command}")
     started = time.monotonic()
     yield
-    say(f"   ({time.monotonic() - started:.0f} s)")
+    print_line(f"   ({time.monotonic() - started:.0f} s)")

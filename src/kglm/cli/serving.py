@@ -12,19 +12,22 @@ from typing import Annotated
 import typer
 
 from kglm import bundled
-from kglm.cli.output import note, say, warn
+from kglm.cli.output import note, print_line, warn
 from kglm.errors import ConfigError, DataError
 
-RUN = "A run of kglm train kglm; without one, that of a quickstart here, else the model that comes with kglm."
+RUN = (
+    "A run made by kglm train kglm; default: that of a quickstart in this folder, else the model that comes with kglm."
+)
 
 
 def serve(
-    run: Annotated[Path | None, typer.Argument(metavar="[RUN]", help=RUN)] = None,
+    run: Annotated[Path | None, typer.Argument(metavar="RUN", help=RUN)] = None,
     kg: Annotated[
         Path | None, typer.Option("--kg", metavar="KG", help="Use this graph instead of the run's own.")
     ] = None,
     documents: Annotated[
-        list[Path] | None, typer.Option("--documents", metavar="DOCS.jsonl", help="Linked documents to look through.")
+        list[Path] | None,
+        typer.Option("--documents", metavar="DOCS.jsonl", help="Linked documents to explore."),
     ] = None,
     host: Annotated[str, typer.Option("--host", help="Address to listen on; any but loopback needs a token.")] = (
         "127.0.0.1"
@@ -35,22 +38,22 @@ def serve(
         typer.Option("--token", envvar="KGLM_TOKEN", help="Token that requests must send; at least 16 characters."),
     ] = None,
     allow_edit: Annotated[
-        bool, typer.Option("--allow-edit", help="Let visitors change facts, each for themselves, in memory.")
+        bool, typer.Option("--allow-edit", help="Let visitors edit facts, each in a session of their own, in memory.")
     ] = False,
     persist: Annotated[
-        bool, typer.Option("--persist", help="Let visitors write their changes into the graph file.")
+        bool, typer.Option("--persist", help="Let visitors write their edits to the graph file.")
     ] = False,
     queue: Annotated[int, typer.Option("--queue", help="Requests that may wait; one more is refused.")] = 256,
-    wait: Annotated[float, typer.Option("--wait", help="Seconds that a request may wait.")] = 120,
-    time: Annotated[float, typer.Option("--time", help="Seconds that the computing of a request may take.")] = 60,
-    body: Annotated[int, typer.Option("--body", help="Bytes of a request.")] = 1_048_576,
+    wait: Annotated[float, typer.Option("--wait", help="Seconds a request may wait in the queue.")] = 120,
+    time: Annotated[float, typer.Option("--time", help="Seconds a request may compute.")] = 60,
+    body: Annotated[int, typer.Option("--body", help="Maximum size of a request, in bytes.")] = 1_048_576,
     patience: Annotated[
-        float, typer.Option("--patience", help="Seconds for a request to arrive and for an answer to be taken.")
+        float, typer.Option("--patience", help="Seconds for a request to arrive and for its response to be read.")
     ] = 10,
-    connections: Annotated[int, typer.Option("--connections", help="Connections at one time.")] = 600,
-    sessions: Annotated[int, typer.Option("--sessions", help="Visitors with edits at one time.")] = 200,
+    connections: Annotated[int, typer.Option("--connections", help="Maximum number of concurrent requests.")] = 600,
+    sessions: Annotated[int, typer.Option("--sessions", help="Maximum number of open sessions.")] = 200,
     threads: Annotated[
-        int, typer.Option("--threads", help="Threads that one computation uses; 0 measures which number is best.")
+        int, typer.Option("--threads", help="Threads of the computation; 0 measures which number is fastest.")
     ] = 0,
 ) -> None:
     """Serve a model over HTTP: a web page and a JSON API."""
@@ -65,10 +68,10 @@ def serve(
     )  # fmt: skip
     config = ServeConfig(host, port, token or None, allow_edit, persist, limits)
     if threads < 0:
-        raise ConfigError(f"--threads {threads}", remedy="give 0 or more")
+        raise ConfigError(f"--threads {threads} is negative", remedy="give 0 or more")
     home = run or bundled.default_run()
     if persist and kg is None and home.resolve() == bundled.RUN.resolve():
-        raise ConfigError("the graph that comes with kglm is not written to", remedy="name a run, or a graph with --kg")
+        raise ConfigError("the graph that comes with kglm is read-only", remedy="name a run, or a graph with --kg")
     _check_paths(home, kg, documents or [])
     from kglm.serve.listen import address, listen
 
@@ -85,15 +88,15 @@ def serve(
         from kglm.train.threads import choose_threads
 
         torch.set_num_threads(threads or choose_threads())
-        live = FactAwareLM.open(home, kg=kg)
+        model = FactAwareLM.open(home, kg=kg)
         if run is None and not documents and bundled.ARTICLES.exists():
             documents = [bundled.ARTICLES]
         library = Library(document for path in documents or () for document in read_documents(path))
-        service = Service(live, config, library)
+        service = Service(model, config, library)
         if not config.loopback:
-            warn("the token travels in the clear; put something that speaks TLS in front")
+            warn("the token is sent unencrypted; put a TLS proxy in front of the server")
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-        say(f"kglm serves {name_of(home)} at {address(config, listening)}")
+        print_line(f"kglm serves {name_of(home)} at {address(config, listening)}")
         sys.stdout.flush()
         with contextlib.suppress(KeyboardInterrupt):
             make_server(service).run(sockets=[listening])

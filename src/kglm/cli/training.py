@@ -21,10 +21,10 @@ def train(
     data: Annotated[list[Path], typer.Option("--data", metavar="DOCS", help="Linked documents to train on.")],
     valid: Annotated[list[Path], typer.Option("--valid", metavar="DOCS", help="Linked documents to validate on.")],
     kg: Annotated[Path, typer.Option("--kg", metavar="KG", help="The graph, with vectors (kglm kg embed).")],
-    to: Annotated[Path, typer.Option("--to", metavar="RUN", help="Directory of the run.")],
+    to: Annotated[Path, typer.Option("--to", metavar="RUN", help="Folder to write the run to.")],
     config: Annotated[
         str | None,
-        typer.Option("--config", help="A TOML file, or one that is shipped: paper, small, quickstart, tiny."),
+        typer.Option("--config", help="A TOML file, or a built-in configuration: paper, small, quickstart, tiny."),
     ] = None,
     preset: Annotated[
         str | None,
@@ -33,21 +33,24 @@ def train(
             help="Options of the latent variables: best, paper (no refinements), nklm (facts of a given topic).",
         ),
     ] = None,
-    set_: Annotated[list[str] | None, typer.Option("--set", metavar="a.b=c", help="Override a setting.")] = None,
-    start: Annotated[
-        Path | None, typer.Option("--from", metavar="RUN", help="Begin with the words and weights of this run.")
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="a.b=c", help="Override a setting, e.g. train.epochs=3."),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped or killed.")] = False,
+    start: Annotated[
+        Path | None, typer.Option("--from", metavar="RUN", help="Start from the vocabulary and weights of this run.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume an interrupted run.")] = False,
     json: Json = False,
 ) -> None:
-    """Train a model. Ctrl-C saves; --resume goes on exactly where it was."""
+    """Train a model. Ctrl-C saves a checkpoint; --resume continues from it exactly."""
     from kglm.model.base import COMPONENTS
     from kglm.runs.settings import load_config
     from kglm.train.start import train as run_training
 
     settings = load_config(config, model, set_ or (), preset=preset)
     metrics = run_training(settings, data, valid, kg, to, start=start, resume=resume)
-    if os.environ.get("RANK", "0") != "0":  # of the processes of torchrun, one speaks
+    if os.environ.get("RANK", "0") != "0":  # only the first process of torchrun prints
         return
     if json:
         print_json({"run": str(to), "metrics": metrics})

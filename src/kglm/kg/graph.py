@@ -59,7 +59,7 @@ class KnowledgeGraph:
         self.generation = generation
         """Number of the latest stored edit that this object includes."""
         self.edits: Edits = edits
-        """Where edits go: to the store, to memory only (a fork), or refused (opened for reading)."""
+        """Destination of edits: the store, memory only (a fork), or refused (opened for reading)."""
         self._history: list[list[Change]] = []
         """Edits of a fork, without the undone ones."""
         self._editing = threading.RLock()

@@ -1,4 +1,4 @@
-"""The application: routes, and how what goes wrong is told."""
+"""The ASGI application: routes and error responses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
-from fastapi import FastAPI, Path, Request
+from fastapi import Depends, FastAPI, Path, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from starlette.exceptions import HTTPException
@@ -18,23 +18,23 @@ from kglm.errors import KglmError
 from kglm.serve import bodies
 from kglm.serve.guard import Guard
 from kglm.serve.problems import Problem, from_error
-from kglm.serve.routes import answer, edit, read, service_of
+from kglm.serve.routes import answer, check_query, edit, read, service_of
 from kglm.serve.service import Service
 
-REFUSALS: dict[int | str, dict[str, Any]] = {
+ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": bodies.ErrorResponse, "description": text}
     for status, text in {
         400: "The request is malformed.",
         401: "The token is missing or wrong.",
-        403: "This is not allowed here.",
-        404: "There is no such thing.",
-        405: "There is no such method.",
+        403: "The server does not allow this.",
+        404: "The address, entity, document or session does not exist.",
+        405: "The address does not support this method.",
         408: "The request took too long to arrive.",
         413: "The body is too large.",
         415: "The body is not application/json.",
-        422: "What the request asks for cannot be done.",
-        429: "Too many requests are waiting.",
-        503: "It waited or took too long, or the server is going down.",
+        422: "The request does not fit the schema, or the graph refuses it.",
+        429: "The queue is full.",
+        503: "The request waited or computed for too long, or the server is going down.",
     }.items()
 }
 
@@ -53,7 +53,8 @@ def make_app(service: Service) -> Guard:
         description="Language models that take their facts from a knowledge graph.",
         docs_url=None,
         redoc_url=None,
-        responses=REFUSALS,
+        responses=ERRORS,
+        dependencies=[Depends(check_query)],
         lifespan=lifespan,
         redirect_slashes=False,
     )
@@ -63,71 +64,71 @@ def make_app(service: Service) -> Guard:
     app.get("/api/health")(health)
     app.get("/metrics", response_class=PlainTextResponse)(metrics)
     app.get("/", include_in_schema=False)(index)
-    app.get("/page/{name}", include_in_schema=False)(part)
-    app.add_exception_handler(Problem, _tell_problem)
-    app.add_exception_handler(KglmError, _tell_error)
-    app.add_exception_handler(RequestValidationError, _tell_misfit)
-    app.add_exception_handler(sqlite3.DatabaseError, _tell_store)
-    app.add_exception_handler(HTTPException, _tell_http)
-    app.add_exception_handler(Exception, _tell_mistake)
+    app.get("/page/{name}", include_in_schema=False)(page_file)
+    app.add_exception_handler(Problem, _on_problem)
+    app.add_exception_handler(KglmError, _on_error)
+    app.add_exception_handler(RequestValidationError, _on_invalid_request)
+    app.add_exception_handler(sqlite3.DatabaseError, _on_store_error)
+    app.add_exception_handler(HTTPException, _on_http_error)
+    app.add_exception_handler(Exception, _on_bug)
     return Guard(app, service.config, service.metrics)
 
 
 async def health(request: Request) -> bodies.HealthResponse:
-    """What is served, and within which limits."""
+    """What is served, and the limits of requests."""
     return service_of(request).health()
 
 
 async def metrics(request: Request) -> PlainTextResponse:
-    """Counts, for Prometheus."""
+    """Request counts and times in the text format of Prometheus."""
     text = service_of(request).metrics_text()
     return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
 
 async def index(request: Request) -> Response:
-    return await part(request, "index.html")
+    return await page_file(request, "index.html")
 
 
-async def part(request: Request, name: Annotated[str, Path(max_length=100)]) -> Response:
+async def page_file(request: Request, name: Annotated[str, Path(max_length=100)]) -> Response:
     file = service_of(request).page.get(name)
     if file is None:
-        raise Problem(404, "the page has no such part")
+        raise Problem(404, "the page has no such file")
     return Response(file.content, media_type=file.type)
 
 
-def _told(problem: Problem) -> JSONResponse:
+def _response(problem: Problem) -> JSONResponse:
     return JSONResponse(problem.content, problem.status, problem.headers)
 
 
-async def _tell_problem(_: Request, error: Exception) -> Response:
+async def _on_problem(_: Request, error: Exception) -> Response:
     assert isinstance(error, Problem)
-    return _told(error)
+    return _response(error)
 
 
-async def _tell_error(_: Request, error: Exception) -> Response:
+async def _on_error(_: Request, error: Exception) -> Response:
     assert isinstance(error, KglmError)
-    return _told(from_error(error))
+    return _response(from_error(error))
 
 
-async def _tell_misfit(_: Request, error: Exception) -> Response:
+async def _on_invalid_request(_: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     where = ".".join(str(part)[:60] for part in first["loc"])
-    return _told(Problem(422, f"{where}: {first['msg']}"))
+    return _response(Problem(422, f"{where}: {first['msg']}"))
 
 
-async def _tell_http(_: Request, error: Exception) -> Response:
+async def _on_http_error(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    message = {404: "there is nothing here", 405: "this address does not take that method"}
-    text = message.get(error.status_code, str(error.detail))
-    return _told(Problem(error.status_code, text, **dict(error.headers or {})))
+    messages = {404: "there is nothing at this address", 405: "this address does not support that method"}
+    text = messages.get(error.status_code, str(error.detail))
+    return _response(Problem(error.status_code, text, **dict(error.headers or {})))
 
 
-async def _tell_mistake(_: Request, __: Exception) -> Response:
-    return _told(Problem(500, "a mistake of the server's own"))
+async def _on_bug(_: Request, __: Exception) -> Response:
+    return _response(Problem(500, "an internal error of the server"))
 
 
-async def _tell_store(_: Request, error: Exception) -> Response:
-    """A graph file that cannot be read or written at this moment: another process writes, or the disk is full."""
+async def _on_store_error(_: Request, error: Exception) -> Response:
+    """The graph file cannot be read or written now: another process writes to it, or the disk is full."""
     print(f"warning: {error}", file=sys.stderr)
-    return _told(Problem(503, "the graph cannot be read or written right now; come again soon", Retry_After="5"))
+    return _response(Problem(503, "the graph cannot be read or written right now; try again soon", Retry_After="5"))

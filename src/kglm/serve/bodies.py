@@ -11,9 +11,9 @@ MAX_TEXT, MAX_WORDS = 20_000, 1_000
 MAX_ARTICLE = 20_000
 """Characters of a text to annotate."""
 MAX_SPANS = 200
-"""Entities given with a prompt."""
+"""Mentions given with a prompt."""
 
-Text = Annotated[str, StringConstraints(max_length=MAX_TEXT)]
+Text = Annotated[str, StringConstraints(max_length=MAX_TEXT), Field(description="A text in natural language.")]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=300)]
 P = Annotated[float, Field(description="A probability.")]
 
@@ -32,8 +32,8 @@ class _Response(BaseModel):
 class EntitySpan(_Request):
     """Words [start, end) of the prompt refer to this entity."""
 
-    start: Annotated[int, Field(ge=0, le=MAX_WORDS)]
-    end: Annotated[int, Field(ge=0, le=MAX_WORDS)]
+    start: Annotated[int, Field(ge=0, le=MAX_WORDS, description="Position of the first word, from 0.")]
+    end: Annotated[int, Field(ge=0, le=MAX_WORDS, description="Position after the last word.")]
     id: Name
 
 
@@ -41,38 +41,42 @@ class LinkRequest(_Request):
     """A text and the mentions in it whose entities are given."""
 
     text: Text
-    entities: Annotated[list[EntitySpan], Field(max_length=MAX_SPANS)] = []
+    entities: Annotated[list[EntitySpan], Field(max_length=MAX_SPANS, description="Mentions with a given entity.")] = []
 
 
 class PromptRequest(LinkRequest):
-    """A text to continue. `links` says how the other names are read: averaged over their likely links, with the best
-    links, or as plain words."""
+    """A text to continue, and how to link the names whose entity is not given."""
 
-    links: Literal["average", "best", "none"] = "average"
+    links: Annotated[
+        Literal["average", "best", "none"],
+        Field(description="Average over the likely links, take the best, or read names as plain words."),
+    ] = "average"
 
 
 class CompleteRequest(PromptRequest):
     """A prompt, the number of next words, and the number of reasons for each."""
 
-    top: Annotated[int, Field(ge=1, le=50)] = 10
-    reasons: Annotated[int, Field(ge=0, le=20)] = 5
+    top: Annotated[int, Field(ge=1, le=50, description="Number of next words.")] = 10
+    reasons: Annotated[int, Field(ge=0, le=20, description="Maximum number of reasons per word.")] = 5
 
 
 class GenerateRequest(PromptRequest):
-    """A prompt and how to continue it. `beam` 0 samples words, 1 is greedy search, more is beam search."""
+    """A prompt and how to continue it."""
 
-    words: Annotated[int, Field(ge=1, le=200)] = 40
-    temperature: Annotated[float, Field(ge=0, le=2)] = 0.7
-    top_p: Annotated[float, Field(gt=0, le=1)] = 0.9
-    seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
-    beam: Annotated[int, Field(ge=0, le=8)] = 0
+    words: Annotated[int, Field(ge=1, le=200, description="Number of words to generate.")] = 40
+    temperature: Annotated[
+        float, Field(ge=0, le=2, description="Below 1, improbable words become rarer; 0 is greedy.")
+    ] = 0.7
+    top_p: Annotated[float, Field(gt=0, le=1, description="Sample from the top words with this probability.")] = 0.9
+    seed: Annotated[int, Field(ge=0, lt=2**32, description="Random seed.")] = 0
+    beam: Annotated[int, Field(ge=0, le=8, description="Beam width; 0 samples words, 1 is greedy search.")] = 0
 
 
 class AnnotateRequest(_Request):
-    """A text to annotate; the title names its main entity."""
+    """A text to annotate."""
 
-    text: Annotated[str, StringConstraints(max_length=MAX_ARTICLE)]
-    title: Annotated[str, StringConstraints(max_length=300)] = ""
+    text: Annotated[str, StringConstraints(max_length=MAX_ARTICLE), Field(description="Plain text.")]
+    title: Annotated[str, StringConstraints(max_length=300), Field(description="Name of the main entity.")] = ""
 
 
 class EditRequest(_Request):
@@ -125,7 +129,7 @@ class Mention(_Response):
 
 
 class Reason(_Response):
-    """One way to a word and its share of the word's probability: ids, with labels for people."""
+    """One reason of a word and its share of the word's probability, by ids and labels."""
 
     p: P
     type: Literal["none", "new", "related", "continue"]

@@ -1,7 +1,7 @@
-"""Linked documents to look through: by words, by who is mentioned, by which fact, by where a mention comes from.
+"""Search in linked documents: by words, and by entity, relation and source of a mention.
 
-Documents are numbered from 1. Of each word, source, relation and entity it is known which documents have it, so that a
-question is an intersection of sorted lists; only where several things are asked of one mention are mentions looked at.
+Documents are numbered from 1. An inverted index lists the documents of each word, source, relation and entity, and a
+search intersects these lists. Mentions are checked one by one only if a filter has several conditions on a mention.
 """
 
 from __future__ import annotations
@@ -14,16 +14,15 @@ from dataclasses import dataclass
 from kglm.text.document import END, START, Document, Mention
 from kglm.text.tokenizer import detokenize, tokenizer
 
-EXCERPT = 32
-"""Words."""
-PREFIXES = 2_000
-"""Words that a prefix is taken for at most."""
+EXCERPT_WORDS = 32
+MAX_EXPANSIONS = 2_000
+"""Words that a prefix may stand for."""
 Numbers = Sequence[int]
 
 
 @dataclass(frozen=True)
 class DocumentFilter:
-    """Which documents: those that have all of the words, and a mention that fits."""
+    """Documents that contain all of the words, and a mention with this source, relation and entity."""
 
     words: str = ""
     source: str | None = None
@@ -39,21 +38,21 @@ class DocumentFilter:
 
     @property
     def mention_conditions(self) -> int:
-        """How many things are asked of a mention."""
-        return sum(each is not None for each in (self.source, self.relation, self.entity))
+        """Number of conditions on a mention."""
+        return sum(value is not None for value in (self.source, self.relation, self.entity))
 
 
 class Library:
-    """All documents of a corpus, in memory."""
+    """All documents of a corpus in memory, with an inverted index."""
 
     def __init__(self, documents: Iterable[Document] = ()) -> None:
         self.documents: list[Document] = []
-        self._having: dict[tuple[str, str], array[int]] = {}
+        self._index: dict[tuple[str, str], array[int]] = {}
         for document in documents:
             self.documents.append(document)
             for key in _keys(document):
-                self._having.setdefault(key, array("l")).append(len(self.documents))
-        self._words = sorted(word for kind, word in self._having if kind == "word")
+                self._index.setdefault(key, array("l")).append(len(self.documents))
+        self._words = sorted(word for kind, word in self._index if kind == "word")
 
     def __len__(self) -> int:
         return len(self.documents)
@@ -61,44 +60,44 @@ class Library:
     def __getitem__(self, number: int) -> Document:
         return self.documents[number - 1]
 
-    def find(self, wanted: DocumentFilter) -> Numbers:
-        """The numbers of the documents that are wanted, in order."""
-        lists: list[Numbers] = [self._starting(word) for word in words_of(wanted.words)]
+    def find(self, filter: DocumentFilter) -> Numbers:
+        """Numbers of the documents that pass the filter, in order."""
+        lists: list[Numbers] = [self._with_prefix(word) for word in words_of(filter.words)]
         for kind in ("source", "relation", "entity"):
-            value = getattr(wanted, kind)
+            value = getattr(filter, kind)
             if value is not None:
-                lists.append(self._having.get((kind, value), ()))
+                lists.append(self._index.get((kind, value), ()))
         if not lists:
             return range(1, len(self) + 1)
-        found = set(lists[0]).intersection(*lists[1:])
-        if wanted.mention_conditions > 1:
-            found = {number for number in found if any(map(wanted.fits, self[number].mentions))}
-        return sorted(found)
+        numbers = set(lists[0]).intersection(*lists[1:])
+        if filter.mention_conditions > 1:
+            numbers = {number for number in numbers if any(map(filter.fits, self[number].mentions))}
+        return sorted(numbers)
 
-    def _starting(self, word: str) -> Sequence[int]:
-        """Documents with words that start so."""
-        place, found = bisect_left(self._words, word), set[int]()
-        for known in self._words[place : place + PREFIXES]:
-            if not known.startswith(word):
+    def _with_prefix(self, prefix: str) -> Sequence[int]:
+        """Documents with a word that starts with the prefix."""
+        place, numbers = bisect_left(self._words, prefix), set[int]()
+        for word in self._words[place : place + MAX_EXPANSIONS]:
+            if not word.startswith(prefix):
                 break
-            found.update(self._having["word", known])
-        return sorted(found)
+            numbers.update(self._index["word", word])
+        return sorted(numbers)
 
     @staticmethod
-    def around(numbers: Numbers, number: int) -> tuple[int | None, int | None]:
-        """The neighbours of a document among those found; it need not be one of them."""
+    def neighbours(numbers: Numbers, number: int) -> tuple[int | None, int | None]:
+        """The numbers before and after a document in a search result, which need not contain it."""
         place = bisect_left(numbers, number)
         after = place + (place < len(numbers) and numbers[place] == number)
         return numbers[place - 1] if place else None, numbers[after] if after < len(numbers) else None
 
-    def excerpt(self, number: int, wanted: DocumentFilter) -> str:
-        """Some words of a document: around what was looked for, or the first."""
+    def excerpt(self, number: int, filter: DocumentFilter) -> str:
+        """Some words of a document: around the first match, or from the start."""
         tokens = [token for token in self[number].tokens if token not in (START, END)]
-        sought = words_of(wanted.words)
-        folded = (place for place, token in enumerate(tokens) if token.casefold().startswith(tuple(sought)))
-        place = max(next(folded, 0) - EXCERPT // 4, 0) if sought else 0
-        piece = detokenize(tokens[place : place + EXCERPT])
-        return f"{'… ' if place else ''}{piece}{' …' if place + EXCERPT < len(tokens) else ''}"
+        prefixes = words_of(filter.words)
+        matches = (place for place, token in enumerate(tokens) if token.casefold().startswith(tuple(prefixes)))
+        place = max(next(matches, 0) - EXCERPT_WORDS // 4, 0) if prefixes else 0
+        piece = detokenize(tokens[place : place + EXCERPT_WORDS])
+        return f"{'… ' if place else ''}{piece}{' …' if place + EXCERPT_WORDS < len(tokens) else ''}"
 
 
 def words_of(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Where a server listens: known before anything that takes seconds is loaded."""
+"""Open the listening socket before the model is loaded, so that a port in use is reported at once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kglm.serve.settings import ServeConfig
 
 
 def listen(config: ServeConfig) -> socket.socket:
-    """The socket; whether the address is free is known at once."""
+    """Listen on the configured address and port."""
     family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
     try:
         return socket.create_server((config.host, config.port), family=family, backlog=1024)
@@ -21,6 +21,6 @@ def listen(config: ServeConfig) -> socket.socket:
 
 
 def address(config: ServeConfig, listening: socket.socket) -> str:
-    """Where a browser finds it."""
+    """The URL of the server."""
     host = f"[{config.host}]" if ":" in config.host else config.host
     return f"http://{host}:{listening.getsockname()[1]}/"

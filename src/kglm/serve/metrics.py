@@ -1,4 +1,4 @@
-"""Counts of what a server has done, as Prometheus reads them."""
+"""Request counts and times in the text format of Prometheus."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Mapping
 
 BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
-"""Seconds."""
+"""Upper bounds of the histogram's buckets, in seconds."""
 
 
 class Metrics:
-    """Kept by the event loop alone."""
+    """Counters of one server; only the event loop changes them."""
 
     def __init__(self) -> None:
         self._start = time.monotonic()
@@ -20,7 +20,7 @@ class Metrics:
         self._seconds: Counter[str] = Counter()
 
     def count(self, method: str, route: str, status: int, seconds: float) -> None:
-        """A request was answered. `route` is one of the server's own, never what a client made up."""
+        """Record a response. `route` is the pattern of a route, never a path that a client made up."""
         self._requests[method, route, status] += 1
         buckets = self._buckets.setdefault(route, [0] * (len(BOUNDS) + 1))
         for place, bound in enumerate((*BOUNDS, float("inf"))):
@@ -28,15 +28,15 @@ class Metrics:
         self._seconds[route] += seconds  # type: ignore[assignment]
 
     def text(self, gauges: Mapping[str, tuple[str, float]]) -> str:
-        """All of it; `gauges` are names with what they mean and their values now."""
+        """The metrics as text; `gauges` maps further names to (description, value)."""
         lines = [
-            "# HELP kglm_requests_total Requests answered.",
+            "# HELP kglm_requests_total Responses sent.",
             "# TYPE kglm_requests_total counter",
             *(
                 f'kglm_requests_total{{method="{method}",route="{route}",status="{status}"}} {count}'
                 for (method, route, status), count in sorted(self._requests.items())
             ),
-            "# HELP kglm_request_seconds Time from a request's head to the end of its answer.",
+            "# HELP kglm_request_seconds Seconds from a request's head to the end of its response.",
             "# TYPE kglm_request_seconds histogram",
         ]
         for route, buckets in sorted(self._buckets.items()):
@@ -45,7 +45,7 @@ class Metrics:
             lines.append(f'kglm_request_seconds_sum{{route="{route}"}} {self._seconds[route]:.6f}')
             lines.append(f'kglm_request_seconds_count{{route="{route}"}} {buckets[-1]}')
         uptime = ("Seconds since the start.", round(time.monotonic() - self._start, 3))
-        for name, (meaning, value) in {"kglm_uptime_seconds": uptime, **gauges}.items():
+        for name, (description, value) in {"kglm_uptime_seconds": uptime, **gauges}.items():
             kind = "counter" if name.endswith("_total") else "gauge"
-            lines += [f"# HELP {name} {meaning}", f"# TYPE {name} {kind}", f"{name} {value:g}"]
+            lines += [f"# HELP {name} {description}", f"# TYPE {name} {kind}", f"{name} {value:g}"]
         return "\n".join(lines) + "\n"

@@ -1,4 +1,4 @@
-"""The files of the page: all in memory, found by name in a table. A request never reaches the file system."""
+"""The files of the web page, loaded into memory: a request never reaches the file system."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ TYPES = {
     ".ico": "image/x-icon",
     ".woff2": "font/woff2",
 }
-PLACEHOLDER = b"<!doctype html><html lang=en><meta charset=utf-8><title>kglm</title><p>kglm answers at /api/."
+PLACEHOLDER = b"<!doctype html><html lang=en><meta charset=utf-8><title>kglm</title><p>See /openapi.json for the API."
 
 
 class File(NamedTuple):
-    """What is sent."""
+    """A file and its media type."""
 
     content: bytes
     type: str
 
 
 def load() -> dict[str, File]:
-    """The files of the folder `page` beside this module, by name."""
-    found = {"index.html": File(PLACEHOLDER, TYPES[".html"])}
+    """Load the files of the folder `page` beside this module, by name."""
+    files = {"index.html": File(PLACEHOLDER, TYPES[".html"])}
     folder = resources.files("kglm.serve").joinpath("page")
     for file in folder.iterdir() if folder.is_dir() else ():
         suffix = "." + file.name.rpartition(".")[2]
         if file.is_file() and suffix in TYPES:
-            found[file.name] = File(file.read_bytes(), TYPES[suffix])
-    return found
+            files[file.name] = File(file.read_bytes(), TYPES[suffix])
+    return files

@@ -1,4 +1,4 @@
-"""What a request is refused with: a status, a short code for programs and one line for people."""
+"""Error responses: an HTTP status, a short code for programs and a one-line message for people."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ CODES = {
     500: "our_mistake",
     503: "unavailable",
 }
-LONGEST = 500
-"""Characters of a message: what it quotes of a request may be long."""
+MAX_MESSAGE = 500
+"""Characters of a message, which may quote a long request."""
 
 
 class Problem(Exception):
-    """A request that is not answered."""
+    """An error response, as an exception."""
 
     def __init__(self, status: int, message: str, code: str | None = None, **headers: str) -> None:
         super().__init__(message)
@@ -35,20 +35,20 @@ class Problem(Exception):
 
     @property
     def body(self) -> bytes:
-        """JSON, in ASCII: a message may quote half a character."""
+        """JSON in ASCII, because a message may quote an unpaired surrogate."""
         return json.dumps(self.content).encode()
 
     @property
     def content(self) -> dict[str, dict[str, str]]:
         message = " ".join(str(self).split())
-        message = message if len(message) <= LONGEST else message[: LONGEST - 1] + "…"
+        message = message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 1] + "…"
         return {"error": {"code": self.code, "message": message}}
 
 
 def from_error(error: KglmError, status: int = 422) -> Problem:
-    """The input's fault. Its place is left out: that is a path of this machine."""
+    """The response to an error in the input, without its place: that is a path of this machine."""
     code = "unknown_id" if isinstance(error, UnknownIdError) else "refused"
     remedy = error.remedy
-    if remedy is not None and "kglm " in remedy:  # a command, where nobody types commands
+    if remedy is not None and "kglm " in remedy:  # a command line is no help to a client
         remedy = "choose one from the list" if isinstance(error, UnknownIdError) else None
     return Problem(status, error.what if remedy is None else f"{error.what}; {remedy}", code)

@@ -1,4 +1,4 @@
-"""A service behind a socket, until it is told to end."""
+"""The HTTP server of a service."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from kglm.serve.limits import protocol
 from kglm.serve.service import Service
 
 HEAD_BYTES = 16_384
-"""Of the head of a request."""
+"""Bytes of the head of a request."""
 KEEP_ALIVE_SECONDS = 15
-GOODBYE_SECONDS = 5
-"""In which answers that are under way may end when the server is told to."""
+SHUTDOWN_SECONDS = 5
+"""Seconds that open responses may take to end after a shutdown signal."""
 
 
 class Server(uvicorn.Server):
-    """Ends at once when told to: answers that are under way say so."""
+    """A server whose shutdown ends open responses with an error (503) instead of waiting for them."""
 
     def __init__(self, service: Service, config: uvicorn.Config) -> None:
         super().__init__(config)
         self._service = service
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._service.work.stop()
+        self._service.queue.stop()
         await super().shutdown(sockets)
 
 
 def make_server(service: Service) -> Server:
-    """A server that is not started yet: `run(sockets=[…])` serves until a signal or `should_exit`."""
+    """Make a server; `run(sockets=[…])` serves until a signal or `should_exit`."""
     return Server(
         service,
         uvicorn.Config(
@@ -45,7 +45,7 @@ def make_server(service: Service) -> Server:
             server_header=False,
             backlog=1024,
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
-            timeout_graceful_shutdown=GOODBYE_SECONDS,
+            timeout_graceful_shutdown=SHUTDOWN_SECONDS,
             h11_max_incomplete_event_size=HEAD_BYTES,
         ),
     )

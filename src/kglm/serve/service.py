@@ -1,4 +1,4 @@
-"""What the routes ask: the model, the sessions, the documents, and the thread that computes for all of them."""
+"""The state of a server: the model, the sessions, the documents, and the compute queue they share."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from kglm.serve.metrics import Metrics
 from kglm.serve.problems import Problem
 from kglm.serve.sessions import Session, Sessions
 from kglm.serve.settings import ServeConfig, name_of
-from kglm.serve.work import Pause, Work
+from kglm.serve.work import ComputeQueue, YieldPoint
 
 T = TypeVar("T")
-CACHED = 3
-"""Completions, and annotators. A page requests the next words of a prompt and its local graph one after the other."""
+CACHE_SIZE = 3
+"""Completions, and annotators, in memory: the page requests the next words and the local graph of the same prompt."""
 EXAMPLES = (
     ("Barack Obama", "Barack Obama was born on"),
     ("Super Mario Land", "Super Mario Land is a"),
@@ -34,105 +34,113 @@ EXAMPLES = (
     ("France", "The capital of France is"),
     ("Jane Austen", "Jane Austen was born on"),
 )
+"""A name and a prompt with it; the page offers the prompts whose name is in the graph."""
 
 
 class Service:
-    """All that a server holds. What computes is called by `compute` or `stream`, in one thread."""
+    """Everything the routes use. They call the model only inside `compute` or `stream`, in the compute thread."""
 
-    def __init__(self, live: FactAwareLM, config: ServeConfig, library: Library | None = None) -> None:
+    def __init__(self, model: FactAwareLM, config: ServeConfig, library: Library | None = None) -> None:
         self.config = config
-        self.live = live
+        self.model = model
         self.library = library or Library()
-        self.sessions = Sessions(live, config.limits)
+        self.sessions = Sessions(model, config.limits)
         self.metrics = Metrics()
-        self.work = Work(config.limits)
+        self.queue = ComputeQueue(config.limits)
         self.page = page.load()
-        self.lookup = Lookup(live.graph)
+        self.lookup = Lookup(model.graph)
         self._completions: OrderedDict[tuple[FactAwareLM, str], Completion] = OrderedDict()
         self._annotators: OrderedDict[int, tuple[FactAwareLM, Annotator]] = OrderedDict()
-        live.linker  # noqa: B018 (made now, not by the first who asks)
-        self._health = self._examined()
+        model.linker  # noqa: B018 (built now, so that the first request does not wait for it)
+        self._health = self._describe()
 
     def close(self) -> None:
-        self.work.close()
+        self.queue.close()
 
     # On the event loop
 
-    async def compute(self, request: Request, task: Callable[[Pause], T], *, light: bool = False) -> T:
-        """The result of a task; one whose client has left is not computed."""
-        return await while_there(request, self.work.run(task, light=light))
+    async def compute(self, request: Request, task: Callable[[YieldPoint], T], *, light: bool = False) -> T:
+        """Run a task in the compute thread; cancel it if the client disconnects."""
+        return await unless_disconnected(request, self.queue.run(task, light=light))
 
-    async def stream(self, request: Request, make: Callable[[Pause], Iterator[T]]) -> tuple[T, AsyncIterator[T]]:
-        """The first result of a task, and then the others as they come."""
-        results = self.work.stream(make)
-        return await while_there(request, anext(results)), results
+    async def stream(self, request: Request, start: Callable[[YieldPoint], Iterator[T]]) -> tuple[T, AsyncIterator[T]]:
+        """The first result of a task, and an iterator over the others."""
+        results = self.queue.stream(start)
+        return await unless_disconnected(request, anext(results)), results
 
-    # In the computing thread
+    # In the compute thread
 
-    def model(self, session: str | None) -> FactAwareLM:
-        """The model that this visitor sees."""
-        if self.sessions.served() is not self._examined_at:  # someone has edited the stored graph
-            self._health = self._examined()
-        return self.sessions.served() if session is None else self.sessions.get(session).live
+    def session_model(self, session: str | None) -> FactAwareLM:
+        """The model on the graph of this session, or on the stored graph if there is no session."""
+        if self.sessions.stored_model() is not self._described_model:  # the stored graph was edited
+            self._health = self._describe()
+        return self.sessions.stored_model() if session is None else self.sessions.get(session).model
 
-    def begin(self) -> str:
-        """A new session; there are none where there are no edits."""
-        self._editing()
+    def new_session(self) -> str:
+        """Open a session and return its name; refused if edits are off."""
+        self._check_edits_allowed()
         return self.sessions.new()
 
     def session(self, name: str | None) -> Session:
-        """The session that edits go to."""
-        self._editing()
+        """The session with this name, to edit its graph."""
+        self._check_edits_allowed()
         if name is None:
-            raise Problem(400, "edits belong to a session: POST /api/sessions, then X-Kglm-Session", "no_session_given")
+            raise Problem(
+                400,
+                "an edit needs a session; open one with POST /api/sessions and send its name as X-Kglm-Session",
+                "no_session_given",
+            )
         return self.sessions.get(name)
 
-    def _editing(self) -> None:
+    def _check_edits_allowed(self) -> None:
         if not self.config.allow_edit:
-            raise Problem(403, "edits are off; the server must be started with --allow-edit", "edits_off")
+            raise Problem(403, "edits are off; start the server with --allow-edit", "edits_off")
 
-    def spans(self, live: FactAwareLM, words: list[str], given: list[bodies.EntitySpan]) -> list[Span]:
-        return [Span(each.start, each.end, live.graph.number(each.id)) for each in given if fits(each, words)]
+    def spans(self, model: FactAwareLM, words: list[str], entities: list[bodies.EntitySpan]) -> list[Span]:
+        """The mentions that a request gives, by node number."""
+        for entity in entities:
+            check_span(entity, words)
+        return [Span(entity.start, entity.end, model.graph.number(entity.id)) for entity in entities]
 
-    def words(self, live: FactAwareLM, text: str) -> list[str]:
-        words = live.words(text)
+    def words(self, model: FactAwareLM, text: str) -> list[str]:
+        words = model.words(text)
         if len(words) > bodies.MAX_WORDS:
-            raise Problem(422, f"a text of {len(words):,} words; give at most {bodies.MAX_WORDS:,}", "too_long")
+            raise Problem(422, f"the text has {len(words):,} words; give at most {bodies.MAX_WORDS:,}", "too_long")
         return words
 
-    def ask(self, live: FactAwareLM, prompt: bodies.PromptRequest) -> Completion:
-        """The completion of a prompt, without its list of words: `with_top` makes that."""
-        key = (live, prompt.model_dump_json(include={"text", "entities", "links"}))
+    def complete(self, model: FactAwareLM, prompt: bodies.PromptRequest) -> Completion:
+        """Complete a prompt, or return the cached completion. It lists no words: call `with_top` on it."""
+        key = (model, prompt.model_dump_json(include={"text", "entities", "links"}))
         if (cached := self._completions.get(key)) is not None:
             return cached
-        words = self.words(live, prompt.text)
-        completion = live.complete(words, self.spans(live, words, prompt.entities), links=prompt.links, top=0)
+        words = self.words(model, prompt.text)
+        completion = model.complete(words, self.spans(model, words, prompt.entities), links=prompt.links, top=0)
         self._completions[key] = completion
-        if len(self._completions) > CACHED:
+        if len(self._completions) > CACHE_SIZE:
             self._completions.popitem(last=False)
         return completion
 
-    def annotator(self, live: FactAwareLM) -> Annotator:
-        """An annotator with this model's graph."""
-        if id(live) not in self._annotators:
-            self._annotators[id(live)] = (live, Annotator(live.graph))
-            if len(self._annotators) > CACHED:
+    def annotator(self, model: FactAwareLM) -> Annotator:
+        """An annotator with this model's graph, cached."""
+        if id(model) not in self._annotators:
+            self._annotators[id(model)] = (model, Annotator(model.graph))
+            if len(self._annotators) > CACHE_SIZE:
                 self._annotators.popitem(last=False)
-        return self._annotators[id(live)][1]
+        return self._annotators[id(model)][1]
 
-    # What is told of the server itself
+    # The server itself
 
-    def _examined(self) -> bodies.HealthResponse:
-        self._examined_at = self.sessions.served()
-        counts = self._examined_at.graph.store.counts()
+    def _describe(self) -> bodies.HealthResponse:
+        self._described_model = self.sessions.stored_model()
+        counts = self._described_model.graph.store.counts()
         fixed = {"text": bodies.MAX_TEXT, "words": bodies.MAX_WORDS, "article": bodies.MAX_ARTICLE}
         return bodies.HealthResponse(
             status="ok",
             version=__version__,
-            model=self.live.run.settings.model,
-            run=name_of(self.live.run.home),
+            model=self.model.run.settings.model,
+            run=name_of(self.model.run.home),
             graph=bodies.GraphCounts(entities=counts["entities"], facts=counts["facts"], relations=counts["relations"]),
-            vocabulary=len(self.live.run.vocabulary),
+            vocabulary=len(self.model.run.vocabulary),
             allow_edit=self.config.allow_edit,
             persist=self.config.persist,
             documents=len(self.library),
@@ -142,48 +150,48 @@ class Service:
         )
 
     def _examples(self) -> list[str]:
-        found = [text for name, text in EXAMPLES if self.live.linker.candidates(name.split())]
+        prompts = [prompt for name, prompt in EXAMPLES if self.model.linker.candidates(name.split())]
         titles = [document.title for document in self.library.documents[:5] if document.title]
-        return (found + [f"{title} is" for title in titles])[:5]
+        return (prompts + [f"{title} is" for title in titles])[:5]
 
     def health(self) -> bodies.HealthResponse:
         return self._health
 
     def metrics_text(self) -> str:
-        work = self.work
+        queue = self.queue
         return self.metrics.text(
             {
-                "kglm_waiting": ("Requests that wait to be computed.", work.waiting),
-                "kglm_computing": ("Whether something is being computed.", float(work.computing)),
-                "kglm_refused_total": ("Requests that found the queue full.", work.refused),
-                "kglm_timed_out_total": ("Requests that waited or took too long.", work.given_up),
-                "kglm_sessions": ("Sessions that are open.", len(self.sessions)),
+                "kglm_waiting": ("Requests in the queue.", queue.waiting),
+                "kglm_computing": ("1 while a request is being computed, else 0.", float(queue.computing)),
+                "kglm_refused_total": ("Requests refused because the queue was full.", queue.refused),
+                "kglm_timed_out_total": ("Requests that waited or computed for too long.", queue.timed_out),
+                "kglm_sessions": ("Open sessions.", len(self.sessions)),
             }
         )
 
 
-def fits(span: bodies.EntitySpan, words: list[str]) -> bool:
+def check_span(span: bodies.EntitySpan, words: list[str]) -> None:
     if not span.start < span.end <= len(words):
         raise Problem(
-            422, f"an entity at words {span.start} to {span.end} of {len(words)}; give start < end, inside the text"
+            422, f"an entity spans words {span.start} to {span.end} of {len(words)}; give start < end, inside the text"
         )
-    return True
 
 
-async def while_there(request: Request, awaited: Awaitable[T]) -> T:
-    """What is awaited, unless the client leaves first; then it is called off."""
-    working, gone = asyncio.ensure_future(awaited), asyncio.ensure_future(_gone(request))
+async def unless_disconnected(request: Request, result: Awaitable[T]) -> T:
+    """Await a result; cancel it if the client disconnects first."""
+    working, leaving = asyncio.ensure_future(result), asyncio.ensure_future(_disconnect(request))
     try:
-        await asyncio.wait({working, gone}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
         if working.done():
             return working.result()
-        raise Problem(400, "the client has left", "client_left")
+        raise Problem(400, "the client has disconnected", "client_left")
     finally:
         working.cancel()
-        gone.cancel()
-        await asyncio.gather(working, gone, return_exceptions=True)
+        leaving.cancel()
+        await asyncio.gather(working, leaving, return_exceptions=True)
 
 
-async def _gone(request: Request) -> None:
+async def _disconnect(request: Request) -> None:
+    """Return when the client disconnects."""
     while (await request.receive())["type"] != "http.disconnect":
         pass

@@ -1,6 +1,6 @@
-"""Edits of each visitor, on top of the graph as it is served: in memory, seen by nobody else, undone one by one.
+"""Sessions: edits on top of the stored graph, in memory, visible only within the session, undone one by one.
 
-All of it is used by the computing thread alone.
+Used by the compute thread alone.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import secrets
 import sqlite3
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from itertools import islice
 from typing import NamedTuple
 
@@ -20,120 +21,126 @@ from kglm.kg.journal import Change
 from kglm.serve.problems import Problem
 from kglm.serve.settings import Limits
 
-WARM = 16
-"""Sessions whose models are kept; the others keep their edits only."""
+MODELS_IN_MEMORY = 16
+"""Recently used sessions that keep their model in memory; the others keep only their edits."""
 
 
-class Done(NamedTuple):
-    """An edit by ids, and what it changed."""
+class AppliedEdit(NamedTuple):
+    """An edit by ids, and the changes it made to the graph."""
 
     edit: FactEdit
     changes: tuple[Change, ...]
 
     @property
     def removed(self) -> list[str]:
-        """The tails that went."""
-        edit = self.edit
-        same = (change for change in self.changes if change.action == "remove")
-        return [each.tail for each in same if (each.head, each.relation) == (edit.head, edit.relation)]
+        """Tails of the facts that the edit removed."""
+        key = (self.edit.head, self.edit.relation)
+        removals = (change for change in self.changes if change.action == "remove")
+        return [change.tail for change in removals if (change.head, change.relation) == key]
 
 
 class Session:
-    """One visitor's edits, and the model that follows them."""
+    """The edits of one session, and the model with these edits."""
 
-    def __init__(self, base: FactAwareLM) -> None:
+    def __init__(self, base: FactAwareLM, now: float) -> None:
+        """`base` is the model on the stored graph."""
         self.base = base
-        self.done: list[Done] = []
-        self.used = time.monotonic()
-        self._live: FactAwareLM | None = None
+        self.edits: list[AppliedEdit] = []
+        self.last_used = now
+        self._model: FactAwareLM | None = None
 
     @property
-    def live(self) -> FactAwareLM:
-        """The model with these edits and no others."""
-        if not self.done:
+    def model(self) -> FactAwareLM:
+        """The base model with the edits of this session."""
+        if not self.edits:
             return self.base
-        if self._live is None:
+        if self._model is None:
             fork = self.base.graph.fork()
-            for each in self.done:
-                fork.apply_planned(list(each.changes))
-            self._live = FactAwareLM(self.base.run.on(fork), self.base)
-        return self._live
+            for applied in self.edits:
+                fork.apply_planned(list(applied.changes))
+            self._model = FactAwareLM(self.base.run.on(fork), self.base)
+        return self._model
 
-    def cool(self) -> None:
-        """Keep the edits, not the model: it is quickly made again."""
-        self._live = None
+    def drop_model(self) -> None:
+        """Free the model; `model` rebuilds it from the edits."""
+        self._model = None
 
-    def edit(self, wanted: FactEdit) -> Done:
-        """One more edit, by ids or names."""
-        fork = self.live.graph.fork()
-        edit = resolve_edit(fork, wanted)
-        self.done.append(Done(edit, tuple(fork.edit([edit]))))
-        self.cool()
-        return self.done[-1]
+    def edit(self, edit: FactEdit) -> AppliedEdit:
+        """Apply one more edit, given by ids or names."""
+        fork = self.model.graph.fork()
+        resolved = resolve_edit(fork, edit)
+        self.edits.append(AppliedEdit(resolved, tuple(fork.edit([resolved]))))
+        self.drop_model()
+        return self.edits[-1]
 
-    def undo(self) -> Done:
-        """Take back the last edit: all is as if it had never been."""
-        if not self.done:
+    def undo(self) -> AppliedEdit:
+        """Undo the last edit and return it."""
+        if not self.edits:
             raise Problem(404, "this session has no edit to undo", "nothing_to_undo")
-        self.cool()
-        return self.done.pop()
+        self.drop_model()
+        return self.edits.pop()
 
     def rebase(self, base: FactAwareLM) -> None:
-        """The same edits on a graph that has changed; one that is not possible any more is dropped."""
-        edits = [each.edit for each in self.done]
-        fork, self.base, self.done = base.graph.fork(), base, []
-        self.cool()
+        """Repeat the edits on a stored graph that has changed; drop those that are no longer possible."""
+        edits = [applied.edit for applied in self.edits]
+        fork, self.base, self.edits = base.graph.fork(), base, []
+        self.drop_model()
         for edit in edits:
             try:
-                self.done.append(Done(edit, tuple(fork.edit([edit]))))
+                self.edits.append(AppliedEdit(edit, tuple(fork.edit([edit]))))
             except (GraphError, LiteralError):
                 continue
 
 
 class Sessions:
-    """The model on the graph as it is served, and on each visitor's."""
+    """The model on the stored graph, and the open sessions. Tests replace `clock`."""
 
-    def __init__(self, live: FactAwareLM, limits: Limits) -> None:
-        self._first = live
-        self._base = live
+    def __init__(self, model: FactAwareLM, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
+        self._first = model
+        self._base = model
         self._limits = limits
+        self.clock = clock
         self._sessions: OrderedDict[str, Session] = OrderedDict()
+        """By name, the least recently used first."""
 
     def __len__(self) -> int:
         return len(self._sessions)
 
     def new(self) -> str:
-        """A session without edits. If there are too many, another such goes, or else the one that was idle longest."""
-        self._forget()
+        """Open a session without edits and return its name.
+
+        If there are too many, close another one without edits; if all have edits, the least recently used.
+        """
+        self._close_idle()
         while len(self._sessions) >= self._limits.sessions:
-            bare = (name for name, session in self._sessions.items() if not session.done)
-            del self._sessions[next(bare, next(iter(self._sessions)))]
+            unedited = (name for name, session in self._sessions.items() if not session.edits)
+            del self._sessions[next(unedited, next(iter(self._sessions)))]
         name = secrets.token_urlsafe(24)
-        self._sessions[name] = Session(self.served())
+        self._sessions[name] = Session(self.stored_model(), self.clock())
         return name
 
     def get(self, name: str) -> Session:
-        """A session that is there, with all that happened to the graph since."""
-        self._forget()
+        """An open session, rebased if the stored graph has changed."""
+        self._close_idle()
         session = self._sessions.get(name)
         if session is None:
-            raise Problem(404, "no such session, or it was idle for too long; begin another", "no_session")
-        session.used = time.monotonic()
+            raise Problem(404, "no such session, or it was idle for too long; open another", "no_session")
+        session.last_used = self.clock()
         self._sessions.move_to_end(name)
-        base = self.served()
+        base = self.stored_model()
         if session.base is not base:
             session.rebase(base)
-        for other in islice(reversed(self._sessions.values()), WARM, None):
-            other.cool()
+        for other in islice(reversed(self._sessions.values()), MODELS_IN_MEMORY, None):
+            other.drop_model()
         return session
 
-    def _forget(self) -> None:
-        oldest = time.monotonic() - self._limits.session_seconds
-        while self._sessions and next(iter(self._sessions.values())).used < oldest:
+    def _close_idle(self) -> None:
+        oldest = self.clock() - self._limits.session_seconds
+        while self._sessions and next(iter(self._sessions.values())).last_used < oldest:
             self._sessions.popitem(last=False)
 
-    def served(self) -> FactAwareLM:
-        """The model on the graph as it is stored now, whoever edited it."""
+    def stored_model(self) -> FactAwareLM:
+        """The model on the graph file as it is now, including edits by other processes."""
         graph = self._base.graph
         try:
             if graph.store.generation == graph.generation:
@@ -141,18 +148,21 @@ class Sessions:
             first = self._first.graph
             fresh = KnowledgeGraph(first.store, first.overlay.copy(), first.generation, "refused")
             fresh.refresh()
-        except sqlite3.OperationalError:  # someone is writing right now: next time
+        except sqlite3.OperationalError:  # another process is writing; the next call tries again
             return self._base
         self._base = FactAwareLM(self._first.run.on(fresh), self._first)
         return self._base
 
     def persist(self, session: Session) -> int:
-        """Write a session's edits into the graph file: one step of its journal, on disk when this returns."""
-        if not session.done:
+        """Write a session's edits to the graph file as one step of its journal; return their number.
+
+        They are on disk when this returns.
+        """
+        if not session.edits:
             raise Problem(422, "this session has no edits to store", "nothing_to_persist")
-        edits = [each.edit for each in session.done]
+        edits = [applied.edit for applied in session.edits]
         with KnowledgeGraph.open(self._first.graph.store.path, writable=True) as stored:
             stored.edit(edits)
-        session.done = []
-        session.rebase(self.served())
+        session.edits = []
+        session.rebase(self.stored_model())
         return len(edits)

@@ -1,4 +1,4 @@
-"""What a server is told when it starts: where it listens, who may ask, and how much of anything."""
+"""Settings of a server: its address, its token, what it allows, and the limits of requests."""
 
 from __future__ import annotations
 
@@ -9,61 +9,62 @@ from pathlib import Path
 from kglm import bundled
 from kglm.errors import ConfigError
 
-SHORTEST_TOKEN = 16
+MIN_TOKEN_LENGTH = 16
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How much one request, one client and all of them together may take. Beyond, a request is refused, never cut."""
+    """Limits of one request and of all requests together. A request beyond a limit is refused, never cut short."""
 
     body_bytes: int = 1_048_576
-    """Of a request."""
+    """Bytes of a request body."""
     read_seconds: float = 10.0
-    """In which a request must have arrived, head and body, and in which a client must take in what it is sent."""
+    """Seconds for a request to arrive, head and body, and for a client to read the response."""
     queue: int = 256
-    """Requests that wait to be computed; one more is told to come again (429)."""
+    """Requests that may wait in the queue; the server answers 429 to one more."""
     wait_seconds: float = 120.0
-    """How long one waits before it is given up (503)."""
+    """Seconds a request may wait in the queue before the server answers 503."""
     compute_seconds: float = 60.0
-    """How long the computing of one request may take (503)."""
+    """Seconds one request may compute before the server answers 503."""
     connections: int = 600
-    """At one time."""
+    """Concurrent requests."""
     sessions: int = 200
-    """Beyond, one without edits is forgotten, or if all have some, the one that was idle longest."""
+    """Open sessions; one more closes a session without edits, or else the least recently used."""
     session_seconds: float = 7200.0
-    """After which an idle session is forgotten."""
+    """Seconds after which an idle session is closed."""
     edits: int = 100
-    """Of one session."""
+    """Edits of one session."""
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             if not 0 < value < float("inf"):
-                raise ConfigError(f"{name} = {value}", remedy="give a number above 0")
+                raise ConfigError(f"{name} = {value} is not above 0", remedy="give a number above 0")
 
 
 @dataclass(frozen=True)
 class ServeConfig:
-    """Where to listen, and what is allowed."""
+    """The address of a server, and what it allows."""
 
     host: str = "127.0.0.1"
     port: int = 8391
-    """0 takes a free one."""
+    """0 takes a free port."""
     token: str | None = None
-    """Whoever asks must know it; needed on any address but loopback."""
+    """Requests must send it; required on any address but loopback."""
     allow_edit: bool = False
-    """Whether sessions may try out edits."""
+    """True if sessions may edit facts, in memory."""
     persist: bool = False
-    """Whether a session may write its edits into the graph file."""
+    """True if a session may write its edits to the graph file."""
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:
-            raise ConfigError(f"port {self.port}", remedy="give 0 to 65535")
+            raise ConfigError(f"port {self.port} does not exist", remedy="give 0 to 65535")
         if self.token is not None and not (self.token.isascii() and self.token.isprintable() and " " not in self.token):
-            raise ConfigError("a token with blanks or other than ASCII characters", remedy="use letters and digits")
-        if self.token is not None and len(self.token) < SHORTEST_TOKEN:
+            raise ConfigError("the token has blanks or characters outside ASCII", remedy="use letters and digits")
+        if self.token is not None and len(self.token) < MIN_TOKEN_LENGTH:
             raise ConfigError(
-                f"a token of {len(self.token)} characters", remedy=f"give at least {SHORTEST_TOKEN}, best random ones"
+                f"a token of {len(self.token)} characters is too short",
+                remedy=f"give at least {MIN_TOKEN_LENGTH}, at random",
             )
         if self.token is None and not self.loopback:
             raise ConfigError(
@@ -71,11 +72,11 @@ class ServeConfig:
                 remedy="give one with --token or KGLM_TOKEN, or listen on 127.0.0.1",
             )
         if self.persist and not self.allow_edit:
-            raise ConfigError("edits are to be stored but not allowed", remedy="give --allow-edit too")
+            raise ConfigError("--persist stores edits, but edits are not allowed", remedy="give --allow-edit too")
 
     @property
     def loopback(self) -> bool:
-        """Whether only this machine can reach it."""
+        """True if only this machine can reach the server."""
         if self.host == "localhost":
             return True
         try:
@@ -85,5 +86,5 @@ class ServeConfig:
 
 
 def name_of(run: Path) -> str:
-    """What a run is called among people."""
+    """The name of a run on the page and in messages."""
     return "the model that comes with kglm" if run.resolve() == bundled.RUN.resolve() else run.resolve().name

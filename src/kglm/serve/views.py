@@ -1,4 +1,4 @@
-"""What the model and the graph answer, in the bodies that are sent."""
+"""Convert entities, facts, documents and local graphs to response bodies."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from kglm.model.types import Type
 from kglm.serve import bodies
 from kglm.text.document import END, START, Document
 
-ALIASES = 5
-EDGES = 40
-"""Of a local graph, the most probable."""
-UNLIKELY = 0.005
-"""A candidate of a name that is less probable is not drawn, unless a fact of it is."""
+MAX_ALIASES = 5
+MAX_EDGES = 40
+"""Facts of a local graph, the most probable ones."""
+MIN_CANDIDATE_P = 0.005
+"""Less probable candidates of a name are left out, unless one of their facts is listed."""
 
 
 def entity(graph: KnowledgeGraph, node: int) -> bodies.Entity:
@@ -28,7 +28,7 @@ def entity(graph: KnowledgeGraph, node: int) -> bodies.Entity:
 
 
 def entity_of(graph: KnowledgeGraph, id: str) -> bodies.Entity:
-    """By id; one that the graph does not have is called by it."""
+    """An entity by id; the label of an unknown id is the id."""
     node = graph.find(id)
     if node is not None:
         return entity(graph, node)
@@ -45,37 +45,37 @@ def relation_of(graph: KnowledgeGraph, id: str) -> bodies.Relation:
     return bodies.Relation(id=id, label=id) if index is None else relation(graph, index)
 
 
-def local_graph(graph: KnowledgeGraph, linked: Sequence[LinkedName], found: NextWords) -> bodies.GraphResponse:
-    """The facts of whoever is mentioned, by how probable it is that the next word comes by them."""
-    ways = found.explanations
-    related_W = np.flatnonzero(ways.type_W == Type.RELATED)
-    order = related_W[np.argsort(-ways.mass_W[related_W], kind="stable")]
-    kept = order[:EDGES].tolist()
+def local_graph(graph: KnowledgeGraph, linked: Sequence[LinkedName], distribution: NextWords) -> bodies.GraphResponse:
+    """Facts of the mentioned entities, each with the probability that the next word comes from it."""
+    reasons = distribution.explanations
+    related_W = np.flatnonzero(reasons.type_W == Type.RELATED)
+    order = related_W[np.argsort(-reasons.mass_W[related_W], kind="stable")]
+    listed = order[:MAX_EDGES].tolist()
     named: dict[int, float] = {}
     for _, _, candidates in linked:
         for node, p in candidates:
             named[node] = max(named.get(node, 0.0), p)
-    parents = {int(ways.parent_W[place]) for place in kept}
-    shown = {node: p for node, p in named.items() if p >= UNLIKELY or node in parents}
+    parents = {int(reasons.parent_W[place]) for place in listed}
+    shown = {node: p for node, p in named.items() if p >= MIN_CANDIDATE_P or node in parents}
     for parent in parents - shown.keys():
         shown[parent] = 1.0
     reached: dict[int, float] = {}
     edges = []
-    for place in kept:
-        tail, p = int(found.nodes_U[int(ways.mention_W[place])]), float(ways.mass_W[place])
+    for place in listed:
+        tail, p = int(distribution.nodes_U[int(reasons.mention_W[place])]), float(reasons.mass_W[place])
         if tail not in shown:
             reached[tail] = reached.get(tail, 0.0) + p
         edges.append(
             bodies.Edge(
-                parent=graph.id(int(ways.parent_W[place])),
-                relation=relation(graph, int(ways.relation_W[place])),
+                parent=graph.id(int(reasons.parent_W[place])),
+                relation=relation(graph, int(reasons.relation_W[place])),
                 entity=graph.id(tail),
                 p=p,
             )
         )
     nodes = [_node(graph, node, "mentioned", p) for node, p in shown.items()]
     nodes += [_node(graph, node, "candidate", p) for node, p in reached.items()]
-    return bodies.GraphResponse(nodes=nodes, edges=edges, left_out=len(order) - len(kept))
+    return bodies.GraphResponse(nodes=nodes, edges=edges, left_out=len(order) - len(listed))
 
 
 def _node(graph: KnowledgeGraph, node: int, kind: str, p: float) -> bodies.Node:
@@ -84,13 +84,13 @@ def _node(graph: KnowledgeGraph, node: int, kind: str, p: float) -> bodies.Node:
 
 
 def entity_summary(graph: KnowledgeGraph, node: int) -> bodies.EntitySummary:
-    names = list(graph.aliases(node))
+    aliases = list(graph.aliases(node))[1 : 1 + MAX_ALIASES]
     facts = int((graph.edges(node).relation != 0).sum())
-    return bodies.EntitySummary(id=graph.id(node), label=graph.label(node), aliases=names[1 : 1 + ALIASES], facts=facts)
+    return bodies.EntitySummary(id=graph.id(node), label=graph.label(node), aliases=aliases, facts=facts)
 
 
 def entity_response(graph: KnowledgeGraph, node: int, offset: int, limit: int) -> bodies.EntityResponse:
-    """An entity with some of its facts: its own first, then those that point at it."""
+    """An entity with a page of its facts: first those it is the head of, then those it is the tail of."""
     edges = graph.edges(node)
     places = np.flatnonzero(edges.relation != 0)
     reverse = edges.relation[places] % 2 == 1
@@ -123,7 +123,7 @@ def document(
     previous: int | None = None,
     following: int | None = None,
 ) -> bodies.DocumentResponse:
-    """A linked document; places count its words and no markers."""
+    """A linked document; positions count words, not sentence markers."""
     word_at = np.cumsum([token not in (START, END) for token in shown.tokens])
     at = np.concatenate([[0], word_at]).tolist()
     return bodies.DocumentResponse(

@@ -1,15 +1,16 @@
-"""The computing of all requests: one thread, a bounded queue in front of it, a time for everything.
+"""The compute queue: one thread computes all requests, behind a bounded queue and with timeouts.
 
-One thread, because the model and the graph are shared and two threads were measured to compute no more than one. Work
-that takes several steps (generating word by word) gives way after each step, so that nobody waits for a long text to
-end; work that takes milliseconds (linking while someone types) goes before the rest, but takes no more of the time than
-the rest as long as that is waiting. Whoever has left, or has had their time, is not computed for any longer.
+One thread, because the model and the graph are shared and two threads were measured to compute no more than one.
 
-    work = Work(limits)
-    answer = await work.run(lambda pause: compute(…))
-    async for word in work.stream(lambda pause: words(…)): …
+* Jobs of several steps (generation, word by word) go back to the end of the queue after each step.
+* Light jobs (milliseconds: linking while a user types) go first, but use at most half of the time if heavy jobs wait.
+* A job ends early if its client disconnects or its time limit is reached.
 
-`pause` is called by what is being computed, wherever it can: it lets light work through, and ends work that is stopped.
+    queue = ComputeQueue(limits)
+    result = await queue.run(lambda yield_point: compute(…))
+    async for word in queue.stream(lambda yield_point: words(…)): …
+
+A job calls `yield_point()` between pieces of its work: this runs waiting light jobs, and raises if the job must end.
 """
 
 from __future__ import annotations
@@ -25,66 +26,74 @@ from kglm.serve.problems import Problem
 from kglm.serve.settings import Limits
 
 T = TypeVar("T")
-Pause = Callable[[], None]
+YieldPoint = Callable[[], None]
+Start = Callable[[YieldPoint], Iterator[Any]]
+Clock = Callable[[], float]
 LIGHT_IN_A_ROW = 8
-"""After so many, other work has its turn."""
+"""Light jobs that may run in a row while a heavy job waits."""
 LIGHT_WORDS = 100
-"""A text of more is not light work."""
-LIGHT_AHEAD = 0.1
-"""Seconds that light work may be ahead; from then on it has as much time as the other work has had."""
+"""Longest text, in words, that counts as a light job."""
+LIGHT_CREDIT = 0.1
+"""Seconds that light jobs may use before waiting heavy jobs get as much time as they do."""
 
 
-class _Stopped(Exception):
-    """Nobody waits for this any more, or it has had its time."""
+class _Cancelled(Exception):
+    """The client of this job has left, or the queue is closed."""
 
 
 class _Job:
-    """Something to compute, step by step; what comes of it goes to the event loop of whoever asked."""
+    """A computation in steps; its results go to the event loop of the request."""
 
-    def __init__(self, make: Callable[[Pause], Iterator[Any]], light: bool, budget: float, *, single: bool) -> None:
-        self.make = make
+    def __init__(self, start: Start, light: bool, limit: float, *, single: bool) -> None:
+        self.start = start
         self.light = light
         self.single = single
-        self.budget = budget
+        """True if the job has one result."""
+        self.limit = limit
+        """Seconds of computation that the job may use."""
         self.loop = asyncio.get_running_loop()
         self.results: asyncio.Queue[tuple[str, Any]] = asyncio.Queue()
         self.steps: Iterator[Any] | None = None
         self.spent = 0.0
-        self.began = 0.0
-        self.counted = 0.0
-        self.stopped = False
+        """Seconds used by earlier steps."""
+        self.step_start = 0.0
+        self.accounted = 0.0
+        """Seconds of this step that the light credit already reflects."""
+        self.cancelled = False
 
-    def tell(self, kind: str, value: Any = None) -> None:
-        """From the computing thread."""
+    def post(self, kind: str, value: Any = None) -> None:
+        """Hand a result to the event loop; called by the compute thread."""
         if not self.loop.is_closed():
             self.loop.call_soon_threadsafe(self.results.put_nowait, (kind, value))
 
-    def check(self) -> None:
-        if self.stopped:
-            raise _Stopped
-        if self.spent + time.monotonic() - self.began > self.budget:
-            raise _too_long(self.budget)
+    def check(self, now: float) -> None:
+        """Raise if the job is cancelled or out of time."""
+        if self.cancelled:
+            raise _Cancelled
+        if self.spent + now - self.step_start > self.limit:
+            raise _timed_out(self.limit)
 
 
-def _too_long(seconds: float) -> Problem:
-    return Problem(503, f"it took longer than {seconds:g} seconds; ask for less", "timed_out")
+def _timed_out(seconds: float) -> Problem:
+    return Problem(503, f"the computation took longer than {seconds:g} seconds; request less", "timed_out")
 
 
-class Work:
-    """A thread that computes, and those who wait for it."""
+class ComputeQueue:
+    """The compute thread and the jobs that wait for it. Tests replace `clock`."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, clock: Clock = time.monotonic) -> None:
         self.limits = limits
         self.refused = 0
-        """Requests that found the queue full."""
-        self.given_up = 0
-        """Requests that waited or took too long."""
+        """Requests refused because the queue was full."""
+        self.timed_out = 0
+        """Requests that waited or computed for too long."""
+        self._clock = clock
         self._heavy: deque[_Job] = deque()
         self._light: deque[_Job] = deque()
         self._changed = threading.Condition()
         self._closed = False
-        self._in_a_row = 0
-        self._light_may = LIGHT_AHEAD
+        self._light_in_a_row = 0
+        self._light_credit = LIGHT_CREDIT
         self._running: _Job | None = None
         self._thread = threading.Thread(target=self._compute, name="kglm-computing", daemon=True)
         self._thread.start()
@@ -98,78 +107,78 @@ class Work:
         return self._running is not None
 
     def stop(self) -> None:
-        """Compute no more, and tell so to all who wait; what is under way ends at its next pause."""
+        """Accept no more jobs and fail all present ones; the running job ends at its next yield point."""
         with self._changed:
             self._closed = True
             for job in (*self._heavy, *self._light, *([self._running] if self._running else [])):
-                job.stopped = True
-                job.tell("failed", Problem(503, "the server is going down", "unavailable"))
+                job.cancelled = True
+                job.post("failed", Problem(503, "the server is going down", "unavailable"))
             self._changed.notify_all()
 
     def close(self, seconds: float = 5.0) -> None:
-        """Stop, and wait for the end of what is under way."""
+        """Stop, and wait up to `seconds` for the running job to end."""
         self.stop()
         self._thread.join(seconds)
 
-    # Those who wait, on the event loop
+    # On the event loop
 
-    async def run(self, compute: Callable[[Pause], T], *, light: bool = False) -> T:
-        """The result of one computation."""
+    async def run(self, compute: Callable[[YieldPoint], T], *, light: bool = False) -> T:
+        """Queue one computation and return its result."""
 
-        def once(pause: Pause) -> Iterator[T]:
-            yield compute(pause)
+        def once(yield_point: YieldPoint) -> Iterator[T]:
+            yield compute(yield_point)
 
         job = self._admit(once, light, single=True)
         try:
-            await self._next(job, self.limits.wait_seconds, waiting=True)
-            kind, value = await self._next(job, self.limits.compute_seconds, waiting=False)
+            await self._next(job, self.limits.wait_seconds, started=False)
+            kind, value = await self._next(job, self.limits.compute_seconds, started=True)
             assert kind == "item"
             return value  # type: ignore[no-any-return]
         finally:
-            job.stopped = True
+            job.cancelled = True
 
-    async def stream(self, make: Callable[[Pause], Iterator[T]]) -> AsyncIterator[T]:
-        """The results of a computation as they come; not started before the first is asked for."""
-        job = self._admit(make, light=False, single=False)
+    async def stream(self, start: Callable[[YieldPoint], Iterator[T]]) -> AsyncIterator[T]:
+        """Queue a computation of several results and yield each when it is ready. Starts with the first `anext`."""
+        job = self._admit(start, light=False, single=False)
         try:
-            await self._next(job, self.limits.wait_seconds, waiting=True)
+            await self._next(job, self.limits.wait_seconds, started=False)
             while True:
-                kind, value = await self._next(job, self.limits.wait_seconds, waiting=False)
+                kind, value = await self._next(job, self.limits.wait_seconds, started=True)
                 if kind == "done":
                     return
                 yield value
         finally:
-            job.stopped = True
+            job.cancelled = True
 
-    def _admit(self, make: Callable[[Pause], Iterator[Any]], light: bool, *, single: bool) -> _Job:
+    def _admit(self, start: Start, light: bool, *, single: bool) -> _Job:
         with self._changed:
             if self._closed:
                 raise Problem(503, "the server is going down", "unavailable")
             if self.waiting >= self.limits.queue:
                 self.refused += 1
-                raise Problem(429, f"{self.waiting} requests are waiting already; come again soon", Retry_After="2")
-            job = _Job(make, light, self.limits.compute_seconds, single=single)
+                raise Problem(429, f"{self.waiting} requests are waiting already; try again soon", Retry_After="2")
+            job = _Job(start, light, self.limits.compute_seconds, single=single)
             (self._light if light else self._heavy).append(job)
             self._changed.notify()
         return job
 
-    async def _next(self, job: _Job, seconds: float, *, waiting: bool) -> tuple[str, Any]:
+    async def _next(self, job: _Job, seconds: float, *, started: bool) -> tuple[str, Any]:
         try:
             async with asyncio.timeout(seconds):
                 kind, value = await job.results.get()
         except TimeoutError:
-            self.given_up += 1
-            if not waiting:
-                raise _too_long(seconds) from None
+            self.timed_out += 1
+            if started:
+                raise _timed_out(seconds) from None
             raise Problem(
-                503, f"nobody could compute this within {seconds:g} seconds; come again later", "busy", Retry_After="10"
+                503, f"the request waited longer than {seconds:g} seconds; try again later", "busy", Retry_After="10"
             ) from None
         if kind == "failed":
-            self.given_up += isinstance(value, Problem) and value.code == "timed_out"
+            self.timed_out += isinstance(value, Problem) and value.code == "timed_out"
             raise value
         return kind, value
 
-    # The thread that computes
+    # In the compute thread
 
     def _compute(self) -> None:
         while True:
@@ -184,66 +193,67 @@ class Work:
     def _choose(self) -> _Job:
         if self._light_first() or not self._heavy:
             return self._next_light()
-        self._in_a_row = 0
+        self._light_in_a_row = 0
         return self._heavy.popleft()
 
     def _light_first(self) -> bool:
-        return bool(self._light) and self._in_a_row < LIGHT_IN_A_ROW and self._light_may > 0
+        return bool(self._light) and self._light_in_a_row < LIGHT_IN_A_ROW and self._light_credit > 0
 
     def _next_light(self) -> _Job:
-        self._in_a_row += 1
+        self._light_in_a_row += 1
         return self._light.popleft()
 
     def _advance(self, job: _Job) -> None:
-        """One step of a job; if there are more, it stands in line again."""
+        """Compute one step of a job; a job with more steps goes back to the end of its queue."""
         outer, self._running = self._running, job
-        job.began, job.counted = time.monotonic(), 0.0
+        job.step_start, job.accounted = self._clock(), 0.0
         more = False
         try:
-            if job.steps is None and not job.stopped:
-                job.tell("began")
-                job.steps = job.make(lambda: self._pause(job))
-            job.check()
+            if job.steps is None and not job.cancelled:
+                job.post("started")
+                job.steps = job.start(lambda: self._yield_point(job))
+            job.check(self._clock())
             assert job.steps is not None
-            job.tell("item", next(job.steps))
+            job.post("item", next(job.steps))
             more = not job.single
         except StopIteration:
-            job.tell("done")
-        except _Stopped:
+            job.post("done")
+        except _Cancelled:
             pass
         except BaseException as error:
-            job.tell("failed", error)
+            job.post("failed", error)
         finally:
             self._running = outer
-            self._count(job)
-            job.spent += job.counted
-        if more and not job.stopped:
+            self._account(job)
+            job.spent += job.accounted
+        if more and not job.cancelled:
             with self._changed:
                 (self._light if job.light else self._heavy).append(job)
         elif job.steps is not None:
             job.steps.close()  # type: ignore[attr-defined]
 
-    def _count(self, job: _Job) -> None:
-        """Light work pays for its time if other work is waiting for it; the time of that is light work's again."""
-        passed = time.monotonic() - job.began
-        more, job.counted = passed - job.counted, passed
+    def _account(self, job: _Job) -> None:
+        """Update the light credit: add the time of heavy jobs; subtract that of light jobs while heavy ones wait."""
+        passed = self._clock() - job.step_start
+        more, job.accounted = passed - job.accounted, passed
         if not job.light:
-            self._light_may = min(self._light_may + more, LIGHT_AHEAD)
+            self._light_credit = min(self._light_credit + more, LIGHT_CREDIT)
         elif self._heavy or self._running is not None:
-            self._light_may -= more
+            self._light_credit -= more
 
-    def _pause(self, job: _Job) -> None:
-        job.check()
+    def _yield_point(self, job: _Job) -> None:
+        """Run waiting light jobs inside a heavy job; their time is not counted as the heavy job's."""
+        job.check(self._clock())
         if job.light:
             return
-        self._count(job)
-        self._in_a_row = 0
+        self._account(job)
+        self._light_in_a_row = 0
         while True:
             with self._changed:
                 if not self._light_first():
                     break
                 light = self._next_light()
             self._advance(light)
-            job.began += light.spent  # not this one's time
-        self._in_a_row = 0
-        job.check()
+            job.step_start += light.spent
+        self._light_in_a_row = 0
+        job.check(self._clock())

@@ -313,7 +313,7 @@ def blanks(words: Sequence[str]) -> list[bool]:
 
 
 def _glue(before: str, word: str, after: str) -> tuple[bool, bool]:
-    """Whether a word is joined to the word before it, and to the word after it."""
+    """Two flags: the word is joined to the word before it, and to the word after it."""
     if word in _TO_THE_LEFT or (before, word) in _SPLIT_WORDS:
         return True, False
     if word in _TO_THE_RIGHT:

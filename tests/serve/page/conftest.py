@@ -42,14 +42,14 @@ def script() -> Document:
 @pytest.fixture(scope="package")
 def documents(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("page") / "documents.jsonl"
-    said = list(read_documents(run.parent / "said.jsonl"))
-    write_documents(path, [obama(), script(), *said[:28]])
+    documents = list(read_documents(run.parent / "said.jsonl"))
+    write_documents(path, [obama(), script(), *documents[:28]])
     return path
 
 
 @pytest.fixture(scope="package")
-def server(live: FactAwareLM, documents: Path) -> Iterator[Client]:
-    with serving(live, documents, allow_edit=True) as client:
+def server(model: FactAwareLM, documents: Path) -> Iterator[Client]:
+    with serving(model, documents, allow_edit=True) as client:
         yield client
 
 
@@ -73,7 +73,7 @@ def desk(browser: Any) -> Any:
 
 @pytest.fixture
 def visit(browser: Any, desk: Any, server: Client) -> Iterator[Open]:
-    """A page at an address. What the browser complains about, but for what is `allowed`, fails the test."""
+    """A page at an address. A warning or error in the console fails the test, unless it is `allowed`."""
     opened: list[Any] = []
     complaints: list[str] = []
 

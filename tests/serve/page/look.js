@@ -28,9 +28,9 @@
     if (element.closest(".unseen, .skip, .off, [aria-pressed=false].toggle, noscript")) continue;
     const style = getComputedStyle(element);
     const back = behind(element.closest("svg.graph") ? element.closest("svg").parentElement : element);
-    const said = element.closest("svg .said");
+    const word_node = element.closest("svg .next-word");
     const front = over(rgba(element.closest("svg.graph") ? style.fill : style.color), back);
-    const [a, b] = [light(front), light(said ? rgba(getComputedStyle(said.querySelector("rect")).fill) : back)];
+    const [a, b] = [light(front), light(word_node ? rgba(getComputedStyle(word_node.querySelector("rect")).fill) : back)];
     const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
     const size = parseFloat(style.fontSize);
     texts += 1;

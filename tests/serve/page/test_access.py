@@ -154,21 +154,21 @@ class TestHostileText:
         page = visit(
             '#/explore/12"><img src=x onerror=alert(1)>?entity="><script>alert(1)</script>&relation=javascript:alert(1)'
         )
-        page.get_by_text("No document fits.").wait_for()
+        page.get_by_text("No document matches.").wait_for()
         assert page.get_by_text('entity: "><script>alert(1)</script>').is_visible()
         page.goto(page.url.partition("#")[0] + "#/complete?text=Barack+Obama+was&entity=nonsense&entity=0:2=Q76")
         assert "August" in words(page) or words(page)
 
 
-def test_the_token_is_asked_for_until_it_is_right(visit: Open, live: FactAwareLM) -> None:
-    with serving(live, token=TOKEN) as strict:
+def test_the_token_is_asked_for_until_it_is_right(visit: Open, model: FactAwareLM) -> None:
+    with serving(model, token=TOKEN) as strict:
         page = visit(complete(), at=strict, allowed="status of 401")
         assert "KGLM_TOKEN" in page.locator("dialog").inner_text()
         page.get_by_label("Token", exact=True).fill("wrong")
-        page.get_by_role("button", name="Go on").click()
-        page.get_by_text("That was not it.").wait_for()
+        page.get_by_role("button", name="Continue").click()
+        page.get_by_text("That token is wrong.").wait_for()
         page.get_by_label("Token", exact=True).fill(TOKEN)
-        page.get_by_role("button", name="Go on").click()
+        page.get_by_role("button", name="Continue").click()
         assert "August" in words(page)
         page.reload()
         assert "August" in words(page)
@@ -186,7 +186,7 @@ def test_a_busy_server_is_asked_again(visit: Open) -> None:
         route.fulfill(status=429, body=body, headers={"Retry-After": "1"}) if len(refused) == 1 else route.continue_()
 
     page.route("**/api/complete", refuse)
-    page.get_by_label("A text to go on with").fill("Michelle Obama is married to")
+    page.get_by_label("A text to continue").fill("Michelle Obama is married to")
     page.get_by_text("busy, trying again").wait_for()
     page.wait_for_selector("svg .parent[aria-label^='Michelle Obama']")
     assert len(refused) == 2
@@ -197,7 +197,7 @@ def test_a_server_that_comes_back_is_noticed(visit: Open) -> None:
     page = visit(allowed="ERR_INTERNET_DISCONNECTED", locale="en")
     words(page)
     page.context.set_offline(True)
-    page.get_by_label("A text to go on with").fill("Michelle Obama is married to")
+    page.get_by_label("A text to continue").fill("Michelle Obama is married to")
     page.get_by_text("Waiting for it to come back").wait_for()
     page.context.set_offline(False)
     page.wait_for_selector("svg .parent[aria-label^='Michelle Obama']")
@@ -208,7 +208,7 @@ def test_an_address_that_is_none_says_so(visit: Open) -> None:
     page = visit("#/exlpore/3")
     page.get_by_role("heading", name="There is nothing at this address").wait_for()
     assert page.get_by_text("#/exlpore/3").is_visible() and page.locator("#complete").is_hidden()
-    page.get_by_role("link", name="Go to the start").click()
+    page.get_by_role("link", name="Go to the start page").click()
     words(page)
     assert page.locator("#missing").is_hidden()
 
@@ -218,8 +218,8 @@ def test_what_programs_can_ask_can_be_read(visit: Open, server: Client) -> None:
     page.get_by_role("link", name="API").click()
     route = page.locator(".routes details").filter(has=page.get_by_text("POST /api/complete", exact=True))
     route.locator("summary").click()
-    assert "What comes next" in route.inner_text()
+    assert "Predict the next word" in route.inner_text()
     rows = [row.split("\t")[:2] for row in route.locator("table").first.inner_text().split("\n")]
-    assert ["top", "integer, else 10, from 1 to 50"] in rows
+    assert ["top", "integer, default 10, from 1 to 50"] in rows
     paths = server.get("/openapi.json").json["paths"]
     assert page.locator(".routes details").count() == sum(map(len, paths.values()))

@@ -14,8 +14,8 @@ from support.serving import PROMPT, Client
 
 def test_words_come_while_one_types_with_their_reasons(visit: Open) -> None:
     page = visit("#/complete?text=Michelle+Obama")
-    page.get_by_label("A text to go on with").fill("Barack Obama was born")
-    page.get_by_label("A text to go on with").press_sequentially(" on")
+    page.get_by_label("A text to continue").fill("Barack Obama was born")
+    page.get_by_label("A text to continue").press_sequentially(" on")
     page.wait_for_url(re.compile(r"born\+on"))
     assert "August" in words(page)
     assert page.locator(".gloss").inner_text().split("\n") == ["Barack Obama", "Q76 100 %"]
@@ -34,7 +34,7 @@ def test_the_path_of_the_opened_word_is_lit(visit: Open, server: Client) -> None
     assert page.locator("svg .fact.lit").count() == 1
     assert BORN in str(page.locator("svg .fact.lit").get_attribute("aria-label"))
     assert page.locator("svg .parent.lit text").first.text_content() == "Barack Obama"
-    assert page.locator("svg .said text").first.text_content() == "August"
+    assert page.locator("svg .next-word text").first.text_content() == "August"
     plain = next(
         word["word"]
         for word in server.post("/api/complete", {"text": PROMPT, "top": 10}).json["words"]
@@ -51,21 +51,21 @@ def test_who_is_meant_is_said_and_stays_said(visit: Open) -> None:
     page.locator(".gloss").click()
     page.get_by_label("Another entity", exact=True).press_sequentially("michelle")
     page.get_by_role("option", name="Michelle Obama").click()
-    page.wait_for_selector(".gloss.said")
+    page.wait_for_selector(".gloss.chosen")
     assert query(page)["entity"] == ["0:1=Q13133"]
     page.wait_for_selector("svg .parent[aria-label^='Michelle Obama']")
     page.go_back()
     page.wait_for_url(re.compile("^(?!.*entity)"))
-    page.wait_for_selector(".gloss:not(.said)")
+    page.wait_for_selector(".gloss:not(.chosen)")
     page.go_forward()
     page.wait_for_selector("svg .parent[aria-label^='Michelle Obama']")
     page.reload()
     page.wait_for_selector("svg .parent[aria-label^='Michelle Obama']")
-    assert page.locator(".gloss.said .who").inner_text() == "Michelle Obama ✓"
-    page.get_by_label("A text to go on with").press_sequentially(" the")
+    assert page.locator(".gloss.chosen .linked-entity").inner_text() == "Michelle Obama ✓"
+    page.get_by_label("A text to continue").press_sequentially(" the")
     page.wait_for_url(re.compile(r"\+the&"))
     assert query(page)["entity"] == ["0:1=Q13133"]
-    page.get_by_label("A text to go on with").fill("The Obama is married to")
+    page.get_by_label("A text to continue").fill("The Obama is married to")
     page.wait_for_url(re.compile("^(?!.*entity)"))
 
 
@@ -77,7 +77,7 @@ def test_a_word_is_added_and_an_example_taken(visit: Open, server: Client) -> No
     page.wait_for_url(re.compile(r"on\+August$"))
     page.go_back()
     page.wait_for_url(re.compile(r"born\+on$"))
-    assert page.get_by_label("A text to go on with").input_value() == PROMPT
+    assert page.get_by_label("A text to continue").input_value() == PROMPT
     page.go_forward()
     page.wait_for_url(re.compile(r"on\+August$"))
     example = server.get("/api/health").json["examples"][0]
@@ -95,7 +95,7 @@ def test_the_last_thing_asked_is_what_is_shown(visit: Open) -> None:
         "**/api/complete",
         lambda route: slow.append(route) if "Michelle" in route.request.post_data else route.continue_(),
     )
-    area = page.get_by_label("A text to go on with")
+    area = page.get_by_label("A text to continue")
     steps = page.evaluate("history.length")
     area.fill("Michelle Obama is married to")
     page.wait_for_url(re.compile("Michelle"))

@@ -29,7 +29,7 @@ def test_a_mention_tells_all(visit: Open) -> None:
     assert "Barack Obama" in page.locator("dialog .fact-row").first.inner_text()
     page.keyboard.press("Escape")
     text.get_by_text("Michelle Obama").click()
-    detail.get_by_text("What would the model say here?").click()
+    detail.get_by_text("What does the model predict here?").click()
     page.wait_for_selector("#complete .bar")
     assert query(page)["text"] == ["Barack Obama was born in Honolulu. He married"]
 
@@ -54,7 +54,7 @@ def test_filters_narrow_the_list_and_stay_in_the_address(visit: Open, server: Cl
     page.reload()
     page.locator(".doc-title", has_text=second["title"]).wait_for()
     page.get_by_label("Source", exact=True).select_option("WIKI")
-    page.get_by_text("No document fits.").wait_for()
+    page.get_by_text("No document matches.").wait_for()
     page.go_back()
     page.locator(".doc-title", has_text=second["title"]).wait_for()
     page.get_by_role("button", name="Remove the filter entity Honolulu").click()
@@ -81,8 +81,8 @@ def test_sources_are_hidden_and_a_text_of_ones_own_is_annotated(visit: Open) -> 
     assert page.locator("#explore .text").inner_text().strip() == "Michelle Obama met Barack Obama."
 
 
-def test_a_server_without_documents_says_so(visit: Open, live: FactAwareLM) -> None:
-    with serving(live) as bare:
+def test_a_server_without_documents_says_so(visit: Open, model: FactAwareLM) -> None:
+    with serving(model) as bare:
         page = visit("#/explore", at=bare)
         page.get_by_text("--documents").wait_for()
 
@@ -111,9 +111,9 @@ def test_a_mention_has_an_address(visit: Open) -> None:
 
 def test_a_document_that_is_not_there(visit: Open) -> None:
     page = visit()
-    for number, said in (("99999", "99,999"), ("0", "0"), ("first", "first")):
+    for number, shown in (("99999", "99,999"), ("0", "0"), ("first", "first")):
         at(page, f"#/explore/{number}")
-        page.get_by_text(f"There is no document {said}; there are 30.").wait_for()
+        page.get_by_text(f"There is no document {shown}; there are 30.").wait_for()
 
 
 def test_a_heading_has_a_line_of_its_own(visit: Open) -> None:

@@ -33,7 +33,7 @@ def test_an_entity_is_found_by_its_name(visit: Open) -> None:
     page.get_by_role("option", name="Chicago").wait_for()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
-    page.get_by_text("besides what there is").click()
+    page.get_by_text("add to the present values").click()
     page.get_by_role("button", name="Change the fact").click()
     page.wait_for_selector(".split:not([aria-busy]) .compared")
     assert "Chicago" in words(page)
@@ -55,14 +55,14 @@ def test_what_is_no_date_is_refused_in_words(visit: Open) -> None:
     page = visit(complete(), allowed="status of 422")
     words(page)
     page.get_by_role("button", name=BORN).first.click()
-    page.get_by_label("New value").fill("nobody ever heard of it")
+    page.get_by_label("New value").fill("an unheard-of day")
     page.get_by_role("button", name="Change the fact").click()
-    said = page.locator("dialog .trouble").inner_text()
-    assert "nobody ever heard of it" in said and "write it like 21 March 2013" in said and "kglm" not in said
+    message = page.locator("dialog .trouble").inner_text()
+    assert "an unheard-of day" in message and "write it like 21 March 2013" in message and "kglm" not in message
 
 
-def test_edits_that_are_off_say_how_they_are_turned_on(visit: Open, live: FactAwareLM) -> None:
-    with serving(live) as strict:
+def test_edits_that_are_off_say_how_they_are_turned_on(visit: Open, model: FactAwareLM) -> None:
+    with serving(model) as strict:
         page = visit(complete(), at=strict)
         words(page)
         page.get_by_role("button", name=BORN).first.click()

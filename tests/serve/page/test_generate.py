@@ -28,14 +28,14 @@ def test_it_stops(visit: Open) -> None:
     page = visit("#/generate?text=Barack+Obama&words=200&temperature=1&seed=1&beam=0")
     page.wait_for_selector("#generate .mention")
     page.get_by_role("button", name="Stop").click()
-    said = page.get_by_text(re.compile(r"Stopped after \d+ words?")).inner_text()
-    assert int(said.split()[2]) < 200
+    status = page.get_by_text(re.compile(r"Stopped after \d+ words?")).inner_text()
+    assert int(status.split()[2]) < 200
     assert page.get_by_role("button", name="Stop").is_hidden()
 
 
 def test_settings_are_sent(visit: Open) -> None:
     page = visit("#/generate")
-    page.get_by_label("Begin with").fill("Michelle Obama")
+    page.get_by_label("Start of the text").fill("Michelle Obama")
     page.get_by_label("Words").fill("5")
     page.get_by_label("Beam").fill("2")
     page.get_by_role("button", name="Generate").click()
@@ -63,7 +63,7 @@ def test_names_of_the_prompt_are_coloured_and_the_legend_has_what_occurs(visit: 
     given = page.locator(".given .mention")
     assert given.inner_text() == "Barack Obama"
     given.hover()
-    assert "taken for Barack Obama 100 %" in page.get_by_role("tooltip").inner_text()
+    assert "linked to Barack Obama 100 %" in page.get_by_role("tooltip").inner_text()
     shown = {name for each in page.locator("#generate .mention").all() for name in each.get_attribute("class").split()}
     legend = {each.get_attribute("class").split()[1] for each in page.locator("#generate .legend .swatch").all()}
     assert legend == shown - {"mention"} and "t-given" in legend

@@ -1,12 +1,12 @@
-// The server's answers: with its token and session, patient when it is busy, plain about what went wrong.
+// Requests to the server, with token and session. Retries when the server is busy; waits for it when it is gone.
 
 import { fill, h } from "/page/dom.js";
 
 const TRIES = 7;
-const kept = { token: "kglm-token", session: "kglm-session" };
-let asking = null; // one question for the token, however many requests wait for it
+const KEYS = { token: "kglm-token", session: "kglm-session" };
+let tokenDialog = null; // shared by all requests that wait for the token
 let waiting = 0;
-const lost = new Set();
+const sessionLostActions = new Set();
 
 export class ApiError extends Error {
   constructor(status, code, message) {
@@ -16,29 +16,29 @@ export class ApiError extends Error {
   }
 }
 
-/** Called when the session is not known any more. */
-export const onSessionLost = (action) => lost.add(action);
-export const hasSession = () => sessionStorage.getItem(kept.session) !== null;
+/** Call `action` when the session has expired. */
+export const onSessionLost = (action) => sessionLostActions.add(action);
+export const hasSession = () => sessionStorage.getItem(KEYS.session) !== null;
 
 export async function newSession() {
   if (!hasSession()) {
-    const { session } = await ask("POST", "/api/sessions", { body: {}, session: false });
-    sessionStorage.setItem(kept.session, session);
+    const { session } = await request("POST", "/api/sessions", { body: {}, session: false });
+    sessionStorage.setItem(KEYS.session, session);
   }
 }
 
-export const get = (path, options) => ask("GET", path, options);
-export const post = (path, body, options) => ask("POST", path, { ...options, body });
-export const remove = (path, options) => ask("DELETE", path, options);
+export const get = (path, options) => request("GET", path, options);
+export const post = (path, body, options) => request("POST", path, { ...options, body });
+export const remove = (path, options) => request("DELETE", path, options);
 
-async function ask(method, path, options = {}) {
-  const response = await answer(method, path, options);
+async function request(method, path, options = {}) {
+  const response = await send(method, path, options);
   return response.status === 204 ? null : response.json();
 }
 
-/** Lines of JSON as they come. */
+/** Yield the lines of a JSON stream as they arrive. */
 export async function* lines(path, body, signal) {
-  const response = await answer("POST", path, { body, signal });
+  const response = await send("POST", path, { body, signal });
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let left = "";
   for (;;) {
@@ -54,29 +54,29 @@ export async function* lines(path, body, signal) {
   }
 }
 
-async function answer(method, path, { body, signal, session = true } = {}) {
+async function send(method, path, { body, signal, session = true } = {}) {
   for (let attempt = 0; ; attempt += 1) {
     const headers = { Accept: "application/json" };
     if (body !== undefined) headers["Content-Type"] = "application/json";
-    const token = sessionStorage.getItem(kept.token);
+    const token = sessionStorage.getItem(KEYS.token);
     if (token !== null) headers.Authorization = `Bearer ${token}`;
-    const mine = sessionStorage.getItem(kept.session);
-    if (session && mine !== null) headers["X-Kglm-Session"] = mine;
+    const name = sessionStorage.getItem(KEYS.session);
+    if (session && name !== null) headers["X-Kglm-Session"] = name;
     let response;
     try {
       response = await fetch(path, { method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body) });
     } catch (error) {
       if (error.name === "AbortError") throw error;
-      watch();
-      throw new ApiError(0, "gone", "The server does not answer. This page goes on as soon as it is back.");
+      waitForServer();
+      throw new ApiError(0, "gone", "The server does not answer. This page continues as soon as it is back.");
     }
     if (response.ok) return response;
     const problem = await problemOf(response);
     if (response.status === 401) {
-      await tokenFromPerson(token !== null && token === sessionStorage.getItem(kept.token));
-    } else if (problem.code === "no_session" && session && mine !== null) {
-      sessionStorage.removeItem(kept.session);
-      lost.forEach((action) => action());
+      await promptForToken(token !== null && token === sessionStorage.getItem(KEYS.token));
+    } else if (problem.code === "no_session" && session && name !== null) {
+      sessionStorage.removeItem(KEYS.session);
+      sessionLostActions.forEach((action) => action());
       if (path.startsWith("/api/edits") && method === "POST") await newSession();
     } else if ((response.status === 429 || problem.code === "busy") && attempt < TRIES) {
       await pause(response, attempt, signal);
@@ -87,13 +87,13 @@ async function answer(method, path, { body, signal, session = true } = {}) {
 }
 
 async function problemOf(response) {
-  let said = {};
+  let error = {};
   try {
-    said = (await response.json()).error ?? {};
+    error = (await response.json()).error ?? {};
   } catch {
-    // what is not JSON says nothing more than its status
+    // the body is not JSON: only the status is known
   }
-  return new ApiError(response.status, said.code ?? "", said.message ?? `The server answers with status ${response.status}.`);
+  return new ApiError(response.status, error.code ?? "", error.message ?? `The server answers with status ${response.status}.`);
 }
 
 function banner(text, kind = "") {
@@ -104,8 +104,8 @@ function banner(text, kind = "") {
 }
 
 async function pause(response, attempt, signal) {
-  const told = Number(response.headers.get("Retry-After"));
-  const seconds = told > 0 ? Math.min(told, 10) : Math.min(8, 0.4 * 2 ** attempt);
+  const retryAfter = Number(response.headers.get("Retry-After"));
+  const seconds = retryAfter > 0 ? Math.min(retryAfter, 10) : Math.min(8, 0.4 * 2 ** attempt);
   waiting += 1;
   banner("The server is busy, trying again …");
   try {
@@ -122,11 +122,11 @@ async function pause(response, attempt, signal) {
   }
 }
 
-let watching = false;
-/** Until the server is back; then everyone who wants to know is told. */
-async function watch() {
-  if (watching) return;
-  watching = true;
+let waitingForServer = false;
+/** Poll until the server is back, then dispatch "kglm-back". */
+async function waitForServer() {
+  if (waitingForServer) return;
+  waitingForServer = true;
   banner("The server does not answer. Waiting for it to come back …", "bad");
   for (;;) {
     await new Promise((resolve) => setTimeout(resolve, 2000));
@@ -136,30 +136,30 @@ async function watch() {
       // still gone
     }
   }
-  watching = false;
+  waitingForServer = false;
   banner("");
   window.dispatchEvent(new Event("kglm-back"));
 }
 
-/** Ask for the token until there is another one. */
-function tokenFromPerson(wasWrong) {
-  asking ??= new Promise((resolve) => {
+/** Show a dialog for the token; resolves when it is closed. */
+function promptForToken(wasWrong) {
+  tokenDialog ??= new Promise((resolve) => {
     const input = h("input", { id: "token", type: "password", autocomplete: "off", required: true });
     const dialog = h("dialog", { class: "dialog", "aria-labelledby": "token-title" },
       h("form", { method: "dialog" },
-        h("h2", { id: "token-title" }, "This server asks for its token"),
-        h("p", {}, wasWrong ? "That was not it. " : "", "It was given to ", h("code", {}, "kglm serve"), " by ", h("code", {}, "--token"), " or ", h("code", {}, "KGLM_TOKEN"), ". It is kept until this tab is closed."),
+        h("h2", { id: "token-title" }, "This server needs a token"),
+        h("p", {}, wasWrong ? "That token is wrong. " : "", "It was set for ", h("code", {}, "kglm serve"), " with ", h("code", {}, "--token"), " or ", h("code", {}, "KGLM_TOKEN"), ". This tab stores it until it is closed."),
         h("label", { for: "token" }, "Token"), input,
-        h("div", { class: "buttons" }, h("button", { class: "primary" }, "Go on"))));
+        h("div", { class: "buttons" }, h("button", { class: "primary" }, "Continue"))));
     dialog.addEventListener("cancel", (event) => event.preventDefault());
     dialog.addEventListener("close", () => {
-      sessionStorage.setItem(kept.token, input.value.trim().replace(/[^\x21-\x7e]/g, ""));
+      sessionStorage.setItem(KEYS.token, input.value.trim().replace(/[^\x21-\x7e]/g, ""));
       dialog.remove();
-      asking = null;
+      tokenDialog = null;
       resolve();
     });
     document.body.append(dialog);
     dialog.showModal();
   });
-  return asking;
+  return tokenDialog;
 }

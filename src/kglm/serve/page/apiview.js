@@ -1,12 +1,12 @@
-// What programs can ask, as /openapi.json describes it: a route with what it takes and gives, in words.
+// The API as /openapi.json describes it: each route with its request and its response.
 
 import * as api from "/page/api.js";
 import { fill, h, trouble } from "/page/dom.js";
 
 export function apiView(root) {
   const list = h("div", { class: "card routes" });
-  root.append(h("h1", {}, "For programs"),
-    h("p", { class: "lead" }, "The same answers as JSON. ", h("a", { href: "/openapi.json" }, "/openapi.json"), " says it all, for tools."), list);
+  root.append(h("h1", {}, "API"),
+    h("p", { class: "lead" }, "The same results as JSON. ", h("a", { href: "/openapi.json" }, "/openapi.json"), " is the full description for tools."), list);
   let shown = false;
 
   async function show() {
@@ -24,20 +24,20 @@ export function apiView(root) {
 
 function routeOf(described, method, path, route) {
   const body = resolved(described, route.requestBody?.content["application/json"]?.schema);
-  const answer = Object.entries(route.responses).find(([status]) => status.startsWith("2"))?.[1];
-  const [[kind, content] = []] = Object.entries(answer?.content ?? {});
-  const told = resolved(described, content?.schema);
-  const asked = [
+  const response = Object.entries(route.responses).find(([status]) => status.startsWith("2"))?.[1];
+  const [[kind, content] = []] = Object.entries(response?.content ?? {});
+  const result = resolved(described, content?.schema);
+  const inputs = [
     ...(route.parameters ?? []).map((each) => [each.name, each.in === "query" ? "" : `in the ${each.in}`, each.schema, each.required, each.description]),
     ...fields(body).map(([name, schema]) => [name, "", schema, body.required?.includes(name), schema.description]),
   ];
   return h("details", {},
     h("summary", {}, h("code", {}, `${method.toUpperCase()} ${path}`), " ", h("span", { class: "muted" }, route.description ?? "")),
-    asked.length > 0 && h("table", {}, h("caption", {}, "It takes"), h("tbody", {}, asked.map(([name, where, schema, needed, said]) => h("tr", {},
-      h("th", { scope: "row" }, h("code", {}, name)), h("td", {}, [typeText(schema), where, needed ? "needed" : preset(schema), limits(schema)].filter(Boolean).join(", ")), h("td", {}, said ?? ""))))),
-    h("table", {}, h("caption", {}, "It gives"), h("tbody", {}, told?.properties
-      ? fields(told).map(([name, schema]) => h("tr", {}, h("th", { scope: "row" }, h("code", {}, name)), h("td", {}, typeText(schema)), h("td", {}, schema.description ?? "")))
-      : h("tr", {}, h("td", {}, answer?.description === "Successful Response" ? kind : `${kind}: ${answer?.description}`)))));
+    inputs.length > 0 && h("table", {}, h("caption", {}, "Request"), h("tbody", {}, inputs.map(([name, where, schema, required, description]) => h("tr", {},
+      h("th", { scope: "row" }, h("code", {}, name)), h("td", {}, [typeText(schema), where, required ? "required" : defaultText(schema), limits(schema)].filter(Boolean).join(", ")), h("td", {}, description ?? ""))))),
+    h("table", {}, h("caption", {}, "Response"), h("tbody", {}, result?.properties
+      ? fields(result).map(([name, schema]) => h("tr", {}, h("th", { scope: "row" }, h("code", {}, name)), h("td", {}, typeText(schema)), h("td", {}, schema.description ?? "")))
+      : h("tr", {}, h("td", {}, response?.description === "Successful Response" ? kind : `${kind}: ${response?.description}`)))));
 }
 
 const fields = (schema) => Object.entries(schema?.properties ?? {});
@@ -56,10 +56,10 @@ function typeText(schema = {}) {
   return schema.type ?? "";
 }
 
-const preset = ({ default: value }) => (value === undefined || value === null || value === "" ? "" : `else ${JSON.stringify(value)}`);
+const defaultText = ({ default: value }) => (value === undefined || value === null || value === "" ? "" : `default ${JSON.stringify(value)}`);
 
 function limits(schema) {
   const all = [schema, ...(schema.anyOf ?? [])];
-  const said = { minimum: "from", exclusiveMinimum: "above", maximum: "to", exclusiveMaximum: "below", maxLength: "characters: at most", maxItems: "items: at most" };
-  return Object.entries(said).flatMap(([key, text]) => all.filter((each) => each[key] !== undefined).map((each) => `${text} ${each[key].toLocaleString("en")}`)).join(" ");
+  const texts = { minimum: "from", exclusiveMinimum: "above", maximum: "to", exclusiveMaximum: "below", maxLength: "characters: at most", maxItems: "items: at most" };
+  return Object.entries(texts).flatMap(([key, text]) => all.filter((each) => each[key] !== undefined).map((each) => `${text} ${each[key].toLocaleString("en")}`)).join(" ");
 }

@@ -1,4 +1,4 @@
-// The frame: which view is shown, by the address; the theme; what the server says about itself.
+// The page: routing by the address, the theme, and the description of the server.
 
 import * as api from "/page/api.js";
 import { apiView } from "/page/apiview.js";
@@ -8,20 +8,20 @@ import { exploreView } from "/page/explore.js";
 import { generateView } from "/page/generate.js";
 import { hideTip } from "/page/tip.js";
 
-const MAKERS = { complete: completeView, generate: generateView, explore: exploreView, api: apiView, missing: missingView };
-const views = {};
+const VIEWS = { complete: completeView, generate: generateView, explore: exploreView, api: apiView, missing: missingView };
+const opened = {};
 let health = null;
 
 /** `#/explore/12?entity=Q76` is {view: "explore", path: ["12"], query}. */
-function where() {
+function parseAddress() {
   const [path, ...rest] = location.hash.replace(/^#\/?/, "").split("?");
   const [view = "complete", ...more] = path.split("/").filter(Boolean);
-  return { view: Object.hasOwn(MAKERS, view) ? view : "missing", path: more, query: new URLSearchParams(rest.join("?")) };
+  return { view: Object.hasOwn(VIEWS, view) ? view : "missing", path: more, query: new URLSearchParams(rest.join("?")) };
 }
 
-/** The address follows what is done in a view, if it is the one that is shown. */
+/** Write the state of a view into the address, if that view is shown. */
 function go(view, query, { push = false, path = [] } = {}) {
-  if (where().view !== view) return;
+  if (parseAddress().view !== view) return;
   const wanted = `#/${[view, ...path].join("/")}${query.size ? `?${query}` : ""}`;
   if (wanted !== location.hash) history[push ? "pushState" : "replaceState"](null, "", wanted);
 }
@@ -31,35 +31,35 @@ function missingView(root) {
     title: "Not found",
     show() {
       fill(root, h("h1", {}, "There is nothing at this address"), h("p", {}, h("code", {}, h("bdi", {}, location.hash))),
-        h("p", {}, h("a", { href: "#/complete" }, "Go to the start")));
+        h("p", {}, h("a", { href: "#/complete" }, "Go to the start page")));
     },
   };
 }
 
 async function route() {
-  const { view, path, query } = where();
+  const { view, path, query } = parseAddress();
   hideTip();
   document.querySelectorAll("dialog.sheet").forEach((sheet) => sheet.close());
-  for (const name of Object.keys(MAKERS)) document.getElementById(name).hidden = name !== view;
+  for (const name of Object.keys(VIEWS)) document.getElementById(name).hidden = name !== view;
   for (const link of document.querySelectorAll("nav [data-view]")) {
     if (link.dataset.view === view) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
-  views[view] ??= MAKERS[view](document.getElementById(view), health, go);
-  document.title = `${views[view].title} · kglm`;
-  await views[view].show(query, path);
+  opened[view] ??= VIEWS[view](document.getElementById(view), health, go);
+  document.title = `${opened[view].title} · kglm`;
+  await opened[view].show(query, path);
 }
 
 function theme() {
   const button = document.getElementById("theme");
   const order = ["", "light", "dark"];
-  const look = { "": ["◐", "as the system"], light: ["☀", "light"], dark: ["☾", "dark"] };
+  const looks = { "": ["◐", "as the system"], light: ["☀", "light"], dark: ["☾", "dark"] };
   const root = document.documentElement;
   const show = () => {
-    const [sign, said] = look[root.dataset.theme ?? ""];
+    const [sign, label] = looks[root.dataset.theme ?? ""];
     button.firstElementChild.textContent = sign;
-    button.setAttribute("aria-label", `Colours: ${said}`);
-    button.title = `Colours: ${said}`;
+    button.setAttribute("aria-label", `Colours: ${label}`);
+    button.title = `Colours: ${label}`;
   };
   button.addEventListener("click", () => {
     const next = order[(order.indexOf(root.dataset.theme ?? "") + 1) % order.length];

@@ -1,10 +1,10 @@
-// A field that suggests as one types: arrows and Enter, or the mouse; Escape closes the suggestions first.
+// A text field with suggestions: choose with arrows and Enter or the mouse; Escape closes the suggestions.
 
 import { fill, freshId, h, isAbort, later, name } from "/page/dom.js";
 
 /**
- * `search(text, signal)` gives [{id, label, detail}]; `pick` is told the chosen one.
- * With `free`, what is typed may stay as it is.
+ * `search(text, signal)` returns [{id, label, detail}]; `pick(option)` is called with the choice.
+ * With `free`, the typed text is also a valid value.
  */
 export function combobox({ label, placeholder = "", search, pick, hideLabel = false, free = false }) {
   const id = freshId("field");

@@ -1,4 +1,4 @@
-// The first view: a prompt, what comes next and why, the local graph, and edits of its facts.
+// The first view: a prompt, the next words with their reasons, the local graph, and edits of its facts.
 
 import * as api from "/page/api.js";
 import { bars } from "/page/bars.js";
@@ -8,7 +8,7 @@ import { drawGraph } from "/page/graph.js";
 import { parseSpan, promptBox, writeSpan } from "/page/prompt.js";
 import { chainText, withNames } from "/page/reason.js";
 
-const TOP = 25; // more than are shown, so that a word can be found again after an edit
+const TOP = 25; // more than are shown, to find a word again after an edit
 const REASONS = 8;
 
 /** The next words, their reasons with {id, label} for each entity and relation. */
@@ -18,17 +18,17 @@ async function complete(body, options) {
 }
 
 export function completeView(root, health, go) {
-  let asked = { text: "", entities: [] };
+  let prompt = { text: "", entities: [] };
   let now = { answer: null, graph: null, before: null, opened: undefined };
   let controller = null;
   const unfolded = new Set();
 
-  const box = promptBox({ label: "A text to go on with", hint: "Barack Obama was born on", examples: health.examples, change: prompted });
+  const box = promptBox({ label: "A text to continue", hint: "Barack Obama was born on", examples: health.examples, change: prompted });
   const edits = editing({ allowed: health.allow_edit, persist: health.persist, changed: refresh });
   const words = h("div", { class: "words" });
   const picture = h("div", { class: "picture" });
   const wordsCard = h("section", { class: "card", "aria-labelledby": "next-title" }, h("h2", { id: "next-title" }, "Next word"), words);
-  const ofWord = h("span", {}, "; under the word, the word’s own");
+  const ofWord = h("span", {}, "; under the word, the probability of the word");
   const note = h("p", { class: "muted note" }, "Facts the next word can come from, each with the probability that it does", ofWord, ".", health.allow_edit && " Choose a fact to change it.");
   const graphCard = h("section", { class: "card", "aria-labelledby": "graph-title" }, h("h2", { id: "graph-title" }, "Local graph"), note, picture);
   const results = h("div", { class: "split" }, wordsCard, graphCard);
@@ -37,9 +37,9 @@ export function completeView(root, health, go) {
     h("p", { class: "lead" }, "Every word comes with its reasons. Change a fact and the words follow, without any training."),
     h("div", { class: "card" }, box.element), edits.element, results);
 
-  function prompted(prompt, step) {
-    if (prompt.text !== asked.text) unfolded.clear();
-    asked = prompt;
+  function prompted(next, step) {
+    if (next.text !== prompt.text) unfolded.clear();
+    prompt = next;
     const query = new URLSearchParams();
     if (prompt.text) query.set("text", prompt.text);
     for (const span of prompt.entities) query.append("entity", writeSpan(span));
@@ -51,19 +51,19 @@ export function completeView(root, health, go) {
     controller?.abort();
     controller = new AbortController();
     const { signal } = controller;
-    results.hidden = !asked.text;
-    if (!asked.text) return;
+    results.hidden = !prompt.text;
+    if (!prompt.text) return;
     results.setAttribute("aria-busy", "true");
-    const body = { ...asked, top: TOP, reasons: REASONS };
+    const body = { ...prompt, top: TOP, reasons: REASONS };
     try {
       const [answer, graph, before] = await Promise.all([
         complete(body, { signal }),
-        api.post("/api/graph", asked, { signal }),
+        api.post("/api/graph", prompt, { signal }),
         edits.any() ? complete(body, { signal, session: false }) : null,
       ]);
       now = { answer, graph, before, opened: answer.words[0]?.word ?? null };
       draw();
-      say(answer);
+      announceBest(answer);
     } catch (error) {
       if (isAbort(error)) return;
       now.answer = null;
@@ -73,7 +73,7 @@ export function completeView(root, health, go) {
     results.removeAttribute("aria-busy");
   }
 
-  function say({ words: [best] }) {
+  function announceBest({ words: [best] }) {
     if (best) announce(`Most probable next word: ${wordText(best.word)}, ${percent(best.p)}. ${best.reasons[0] ? chainText(best.reasons[0]) : ""}`);
   }
 
@@ -98,17 +98,17 @@ export function completeView(root, health, go) {
     const found = now.answer?.words.find((each) => each.word === now.opened) ?? null;
     note.hidden = !now.graph.edges.length;
     drawGraph(picture, { graph: now.graph, found, unfolded, edit: edits.dialog, fold });
-    ofWord.hidden = !picture.querySelector("svg .said");
-    reach();
+    ofWord.hidden = !picture.querySelector("svg .next-word");
+    updateTabStop();
   }
 
-  /** What scrolls is a stop for Tab, so that arrow keys scroll it. */
-  function reach() {
+  /** A card that scrolls can be focused with Tab, so that arrow keys scroll it. */
+  function updateTabStop() {
     if (graphCard.scrollHeight > graphCard.clientHeight + 1) graphCard.tabIndex = 0;
     else graphCard.removeAttribute("tabindex");
   }
 
-  /** The improbable facts of someone: shown, or not any more. */
+  /** Show or hide the improbable facts of an entity. */
   function fold(parent) {
     if (!unfolded.delete(parent)) unfolded.add(parent);
     drawPicture();
@@ -118,7 +118,7 @@ export function completeView(root, health, go) {
 
   let width = 0;
   const sizes = new ResizeObserver(() => {
-    reach();
+    updateTabStop();
     if (picture.clientWidth === width) return;
     width = picture.clientWidth;
     drawPicture();
@@ -133,9 +133,9 @@ export function completeView(root, health, go) {
       ready ??= edits.load().catch(() => undefined);
       await ready;
       const text = query.get("text");
-      const shown = box.value(); // not what was answered last: who goes back and forth is faster than answers
-      if (text === null && asked.text) {
-        go("complete", new URLSearchParams({ text: asked.text }));
+      const shown = box.value(); // the prompt in the box, not the last answer, which may be for an older prompt
+      if (text === null && prompt.text) {
+        go("complete", new URLSearchParams({ text: prompt.text }));
         drawPicture();
       } else if (text !== shown.text || query.getAll("entity").join() !== shown.entities.map(writeSpan).join()) {
         await box.set(text ?? health.examples[0] ?? "", query.getAll("entity").map(parseSpan).filter(Boolean));

@@ -1,4 +1,4 @@
-// A document with its mentions, coloured by where they come from; one mention at a time tells all about itself.
+// A document with its mentions, coloured by source, and the details of one mention.
 
 import { arrows, blanks, count, fill, h, inlineButton, moveStop, name, running } from "/page/dom.js";
 import { openCard, wikidata } from "/page/entity.js";
@@ -10,22 +10,22 @@ export const SOURCES = {
   KG: "match with the local graph",
   COREF: "coreference",
 };
-const CONTEXT = 60; // words before a mention that are given to the model
+const CONTEXT = 60; // words before a mention that form the prompt for the model
 
-const HEADING = 8; // words: a sentence of no more, without a stop, is one
+const HEADING = 8; // a sentence of at most this many words, without a full stop, is a heading
 
-/** `query`: the filters, to mark what they found. `chosen`: where the mention begins that is opened; `choose` is told of others. */
+/** `query`: the filters, to mark their matches. `chosen`: start of the open mention; `choose(start)` is called for another. */
 export function documentView(container, view, { query, head, chosen = null, choose = () => undefined }) {
   const words = view.sentences.flat();
   const mentions = view.mentions.filter((mention) => mention.start < mention.end && mention.end <= words.length).sort((a, b) => a.start - b.start);
   const buttons = [];
   const detail = h("aside", { class: "detail", "aria-label": "The mention", "aria-live": "polite" });
   const text = h("div", { class: "text", dir: "auto", role: "group", "aria-label": "Text; arrow keys move between mentions" });
-  const looked = (query.get("q") ?? "").toLocaleLowerCase().split(/\s+/).filter(Boolean);
-  const sought = (word) => looked.some((start) => word.toLocaleLowerCase().startsWith(start));
-  const marked = (word) => (sought(word) ? h("mark", {}, word) : word);
+  const prefixes = (query.get("q") ?? "").toLocaleLowerCase().split(/\s+/).filter(Boolean);
+  const matches = (word) => prefixes.some((start) => word.toLocaleLowerCase().startsWith(start));
+  const marked = (word) => (matches(word) ? h("mark", {}, word) : word);
   const ends = (sentence) => /[.!?…:;。！？"'”’)\]]$/u.test(sentence.at(-1) ?? "");
-  const stops = view.sentences.some(ends); // or nothing can be told by them
+  const stops = view.sentences.some(ends); // else headings cannot be recognised
   let place = 0;
   let next = 0;
   for (const sentence of view.sentences) {
@@ -33,7 +33,7 @@ export function documentView(container, view, { query, head, chosen = null, choo
     const end = place + sentence.length;
     const blank = blanks();
     while (place < end) {
-      while (next < mentions.length && mentions[next].start < place) next += 1; // one that overlaps the last
+      while (next < mentions.length && mentions[next].start < place) next += 1; // it overlaps the last one
       const mention = mentions[next]?.start === place ? mentions[next] : null;
       const stop = mention ? Math.min(mention.end, end) : place + 1;
       const [first, ...more] = words.slice(place, stop).map((word) => [blank(word), word]);
@@ -45,9 +45,9 @@ export function documentView(container, view, { query, head, chosen = null, choo
   }
 
   function mentionButton(mention, shown) {
-    const asked = { entity: [mention.entity.id], source: [mention.source], relation: mention.reasons.map(({ relation }) => relation.id) };
-    const filters = Object.keys(asked).filter((key) => query.get(key));
-    const wanted = filters.length > 0 && filters.every((key) => asked[key].includes(query.get(key)));
+    const values = { entity: [mention.entity.id], source: [mention.source], relation: mention.reasons.map(({ relation }) => relation.id) };
+    const filters = Object.keys(values).filter((key) => query.get(key));
+    const wanted = filters.length > 0 && filters.every((key) => values[key].includes(query.get(key)));
     const button = inlineButton({
       class: `mention s-${mention.source}${wanted ? " wanted" : ""}`, tabindex: buttons.length ? "-1" : "0",
       "aria-pressed": "false", title: mention.entity.label, onclick: () => { select(mention, button); choose(mention.start); },
@@ -78,7 +78,7 @@ export function documentView(container, view, { query, head, chosen = null, choo
       h("div", { class: "sheet-head" }, h("h3", {}, name(entity)),
         h("button", { type: "button", class: "quiet", "aria-label": "Close", onclick: () => { close(); button.focus(); } }, "✕")),
       h("p", {}, h("span", { class: `source s-${mention.source}` }, mention.source), " ", SOURCES[mention.source] ?? ""),
-      facts.length > 0 && [h("p", { class: "title" }, "It came by"), h("ul", { class: "came-by" }, facts.map(({ parent, relation }) => {
+      facts.length > 0 && [h("p", { class: "title" }, "Facts that lead to it"), h("ul", { class: "leading-facts" }, facts.map(({ parent, relation }) => {
         const there = earlier(parent.id, mention.start);
         return h("li", {}, fact(parent, relation, entity), there && h("button", { type: "button", class: "small", onclick: () => there.focus() }, "Go to ", name(parent)));
       }))],
@@ -87,7 +87,7 @@ export function documentView(container, view, { query, head, chosen = null, choo
       h("ul", { class: "ways" },
         h("li", {}, h("button", { type: "button", class: "link", onclick: () => openCard(entity.id) }, "Its facts and names")),
         h("li", {}, h("a", { href: `#/explore?${new URLSearchParams({ entity: entity.id })}` }, "All documents that mention it")),
-        h("li", {}, h("a", { href: `#/complete?${new URLSearchParams({ text: leading(mention) })}` }, "What would the model say here?")),
+        h("li", {}, h("a", { href: `#/complete?${new URLSearchParams({ text: leading(mention) })}` }, "What does the model predict here?")),
         wikidata(entity.id) && h("li", {}, wikidata(entity.id))),
     ];
   }
@@ -106,7 +106,7 @@ export function documentView(container, view, { query, head, chosen = null, choo
 
   function close() {
     detail.classList.remove("open");
-    fill(detail, h("p", { class: "muted" }, "Choose a coloured mention to see what it names and by which fact it came."));
+    fill(detail, h("p", { class: "muted" }, "Choose a coloured mention to see its entity and the facts that lead to it."));
     for (const { button } of buttons) {
       button.setAttribute("aria-pressed", "false");
       button.classList.remove("same", "parent");

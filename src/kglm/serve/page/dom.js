@@ -1,5 +1,4 @@
-// Elements, and text in them. Whatever comes from a graph, a document or a person gets into the page
-// through here, as text nodes and attributes: there is no other way in.
+// Build elements. All text from graphs, documents and users becomes text nodes and attributes here, never markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 const WORDS = { "@@END@@": "end of sentence", "@@UNKNOWN@@": "unknown word", "@@START@@": "start", "@@PADDING@@": "padding" };
@@ -25,10 +24,10 @@ export function fill(element, ...children) {
   return build(element, {}, children);
 }
 
-/** A label in its own direction: Arabic within English does not turn the sentence around. */
+/** A label in its own writing direction, e.g. Arabic within English. */
 export const name = (thing) => h("bdi", {}, thing.label || thing.id);
 
-/** A word of the model, for people. */
+/** A word of the model; markers get a readable name. */
 export function word(text) {
   return text in WORDS ? h("em", { class: "mark" }, WORDS[text]) : h("bdi", {}, text);
 }
@@ -44,17 +43,17 @@ export function percent(p) {
 
 export const count = (n, one, many = `${one}s`) => `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
 
-/** Said to those who do not see the page change. */
-let saying = 0;
+/** Announce a change to screen readers. */
+let announcing = 0;
 export function announce(text) {
-  clearTimeout(saying);
-  saying = setTimeout(() => { document.getElementById("live").textContent = text; }, 150);
+  clearTimeout(announcing);
+  announcing = setTimeout(() => { document.getElementById("live").textContent = text; }, 150);
 }
 
-/** Running text from words, one after the other: the blank that belongs before each, or nothing. */
+/** Detokenise: returns a function from the next word to the blank before it, or "". */
 export function blanks() {
   let before = "";
-  let glued = true; // nothing belongs between the last word and the next
+  let glued = true; // no blank between the last word and the next
   let quoted = false;
   return (word) => {
     let left = TO_THE_LEFT.test(word);
@@ -77,7 +76,7 @@ export function running(words) {
   return words.map((word) => blank(word) + word).join("");
 }
 
-/** A button that is a piece of running text: unlike a real one, it breaks over lines. */
+/** A button within running text: unlike a real button, it can break over lines. */
 export function inlineButton(attributes, ...children) {
   const element = h("span", { role: "button", "data-stop": true, ...attributes }, ...children);
   element.addEventListener("keydown", (event) => {
@@ -88,7 +87,7 @@ export function inlineButton(attributes, ...children) {
   return element;
 }
 
-/** One stop for Tab, arrows within: `items()` are the elements in order. */
+/** Arrow keys move between `items()`; Tab stops at one of them. */
 export function arrows(container, items, { horizontal = false } = {}) {
   const back = horizontal ? ["ArrowLeft", "ArrowUp"] : ["ArrowUp"];
   const on = horizontal ? ["ArrowRight", "ArrowDown"] : ["ArrowDown"];
@@ -126,11 +125,11 @@ export function later(milliseconds, action) {
   return wait;
 }
 
-/** A line that says what went wrong, with a way to try again. */
+/** An error message, with a button to try again. */
 export function trouble(error, again) {
-  const said = error.message || "Something went wrong.";
+  const message = error.message || "Something went wrong.";
   return h("div", { class: "trouble", role: "alert" },
-    h("p", {}, said[0].toLocaleUpperCase("en") + said.slice(1)),
+    h("p", {}, message[0].toLocaleUpperCase("en") + message.slice(1)),
     again && h("button", { type: "button", class: "small", onclick: again }, "Try again"));
 }
 

@@ -1,4 +1,4 @@
-// Edits of facts: the dialog that makes one, and the list of those made, with a way back.
+// Edits of facts: the dialog to make one, and the list of edits with undo.
 
 import * as api from "/page/api.js";
 import { combobox } from "/page/combobox.js";
@@ -6,7 +6,7 @@ import { announce, count, fill, freshId, h, name, trouble } from "/page/dom.js";
 import { isLiteral, searchEntities } from "/page/entity.js";
 import { arrow, REFLEXIVE, stored } from "/page/reason.js";
 
-/** The edits of this session. `changed()` is called after each change, and once they are known. */
+/** The edits of this session. `changed()` is called after each change. */
 export function editing({ allowed, persist, changed }) {
   let edits = [];
   const element = h("section", { class: "card edits", "aria-label": "Your edits" });
@@ -16,18 +16,18 @@ export function editing({ allowed, persist, changed }) {
     show();
   }
 
-  function take(now, said) {
+  function update(now, message) {
     edits = now;
-    announce(said);
+    announce(message);
     show();
     changed();
   }
 
-  async function act(button, work) {
+  async function run(button, action) {
     button.disabled = true;
     element.querySelector(".trouble")?.remove();
     try {
-      await work();
+      await action();
     } catch (error) {
       element.append(trouble(error));
     } finally {
@@ -35,26 +35,26 @@ export function editing({ allowed, persist, changed }) {
     }
   }
 
-  const undo = (event) => act(event.currentTarget, async () => {
+  const undo = (event) => run(event.currentTarget, async () => {
     const answer = await api.remove("/api/edits/last");
-    take(answer.edits, `Undone: ${answer.undone.text}`);
+    update(answer.edits, `Undone: ${answer.undone.text}`);
     (element.querySelector("button") ?? document.getElementById("main")).focus();
   });
 
-  const undoAll = (event) => act(event.currentTarget, async () => {
+  const undoAll = (event) => run(event.currentTarget, async () => {
     let left = edits;
     try {
       while (left.length) ({ edits: left } = await api.remove("/api/edits/last"));
     } finally {
-      take(left, left.length ? "Not all edits are undone." : "All edits are undone.");
+      update(left, left.length ? "Not all edits are undone." : "All edits are undone.");
     }
     document.getElementById("main").focus();
   });
 
-  const keep = (event) => act(event.currentTarget, async () => {
+  const save = (event) => run(event.currentTarget, async () => {
     await api.post("/api/edits/persist", {});
-    take([], "Your edits are kept in the graph.");
-    fill(element, h("p", { tabindex: "-1" }, "Your edits are kept in the graph, for everyone."));
+    update([], "Your edits are saved in the graph.");
+    fill(element, h("p", { tabindex: "-1" }, "Your edits are saved in the graph, for everyone."));
     element.hidden = false;
     element.firstElementChild.focus();
   });
@@ -71,13 +71,13 @@ export function editing({ allowed, persist, changed }) {
       h("div", { class: "buttons" },
         h("button", { type: "button", class: "primary", onclick: undo }, "Undo the last"),
         edits.length > 1 && h("button", { type: "button", onclick: undoAll }, "Undo all"),
-        persist && h("button", { type: "button", onclick: keep }, "Keep in the graph")),
+        persist && h("button", { type: "button", onclick: save }, "Save to the graph")),
     ]);
   }
 
-  /** `read`: {parent, relation, entity}, from either end. */
-  function dialog(read) {
-    const fact = stored(read);
+  /** Edit a fact {parent, relation, entity}, given from either end. */
+  function dialog(shown) {
+    const fact = stored(shown);
     const title = freshId("title");
     const close = h("button", { type: "button", class: "quiet", "aria-label": "Close", onclick: () => box.close() }, "✕");
     const box = h("dialog", { class: "dialog", "aria-labelledby": title });
@@ -90,8 +90,8 @@ export function editing({ allowed, persist, changed }) {
     box.addEventListener("click", (event) => { if (event.target === box) box.close(); });
     const head = h("div", { class: "sheet-head" }, h("h2", { id: title }, allowed ? "Edit this fact" : "This fact"), close);
     const line = h("p", { class: "the-fact" }, name(fact.parent), arrow(fact.relation), h("b", {}, name(fact.entity)));
-    if (fact.relation.id === REFLEXIVE) fill(box, head, line, h("p", {}, "That an entity is itself is no fact that could be edited."));
-    else if (!allowed) fill(box, head, line, h("p", {}, "Editing is off on this server. Start it with ", h("code", {}, "kglm serve RUN --allow-edit"), " to change facts and see the words follow."));
+    if (fact.relation.id === REFLEXIVE) fill(box, head, line, h("p", {}, "This stands for a repeated mention of the entity; it is not a fact that can be edited."));
+    else if (!allowed) fill(box, head, line, h("p", {}, "Editing is off on this server. Start it with ", h("code", {}, "kglm serve RUN --allow-edit"), " to edit facts and see the next words follow."));
     else fill(box, head, line, form(fact, box));
     document.body.append(box);
     box.showModal();
@@ -107,7 +107,7 @@ export function editing({ allowed, persist, changed }) {
     const radio = (value, text, checked) => h("label", { class: "radio" }, h("input", { type: "radio", name: "action", value, checked }), text);
     const wrong = h("div", {});
     const others = h("p", { class: "muted", hidden: true });
-    tellOthers(fact, others);
+    showOthers(fact, others);
     const send = async (action, tail) => {
       wrong.replaceChildren();
       buttons.forEach((button) => { button.disabled = true; });
@@ -115,7 +115,7 @@ export function editing({ allowed, persist, changed }) {
         await api.newSession();
         const answer = await api.post("/api/edits", { action, head: fact.parent.id, relation: fact.relation.id, tail });
         box.close("edited");
-        take(answer.edits, `Edited: ${answer.edit.text}`);
+        update(answer.edits, `Edited: ${answer.edit.text}`);
       } catch (error) {
         fill(wrong, trouble(error));
       } finally {
@@ -135,7 +135,7 @@ export function editing({ allowed, persist, changed }) {
     },
     field.element,
     h("fieldset", {}, h("legend", { class: "unseen" }, "How"),
-      radio("set", "as the only one", true), radio("add", "besides what there is", false)),
+      radio("set", "replace the present values", true), radio("add", "add to the present values", false)),
     others,
     wrong,
     h("div", { class: "buttons" }, save, drop),
@@ -144,16 +144,16 @@ export function editing({ allowed, persist, changed }) {
     return element;
   }
 
-  /** What else the relation leads to, since it would go too. */
-  async function tellOthers(fact, element) {
+  /** List the other values of the relation, which replacing removes too. */
+  async function showOthers(fact, element) {
     try {
       const { facts } = await api.get(`/api/entities/${encodeURIComponent(fact.parent.id)}?limit=100`);
       const tails = facts.filter((each) => !each.reverse && each.relation.id === fact.relation.id && each.tail.id !== fact.entity.id);
       if (!tails.length) return;
-      fill(element, "There is also ", tails.slice(0, 8).map(({ tail }, k) => [k ? ", " : "", name(tail)]), tails.length > 8 && ` and ${count(tails.length - 8, "other")}`, ".");
+      fill(element, "Other present values: ", tails.slice(0, 8).map(({ tail }, k) => [k ? ", " : "", name(tail)]), tails.length > 8 && ` and ${count(tails.length - 8, "other")}`, ".");
       element.hidden = false;
     } catch {
-      // a help, not a need
+      // optional information
     }
   }
 
@@ -161,7 +161,7 @@ export function editing({ allowed, persist, changed }) {
     if (!edits.length) return;
     edits = [];
     show();
-    announce("The server has forgotten your edits.");
+    announce("Your session has expired, and your edits with it.");
   });
   return { element, load, dialog, any: () => edits.length > 0 };
 }

@@ -1,4 +1,4 @@
-// Entities: found by name, and shown on a card with their facts.
+// Search for entities and relations, and the card of an entity with its facts.
 
 import * as api from "/page/api.js";
 import { count, fill, h, isAbort, name, trouble } from "/page/dom.js";
@@ -22,13 +22,13 @@ export async function searchRelations(text, signal) {
 /** True for the id of a date or a quantity. */
 export const isLiteral = (id) => /^[TV]::/.test(id);
 
-/** Wikidata's own page, for what has one. */
+/** A link to the page on Wikidata, for Wikidata ids. */
 export function wikidata(id) {
   return /^Q[1-9]\d*$/.test(id)
     && h("a", { href: `https://www.wikidata.org/wiki/${id}`, target: "_blank", rel: "noreferrer noopener" }, `${id} on Wikidata ↗`);
 }
 
-/** The card of an entity, over whatever is shown; entities on it open in the same card. */
+/** Open the card of an entity; its links open in the same card. */
 export function openCard(id) {
   const trail = [];
   let controller = null;
@@ -87,7 +87,7 @@ export function openCard(id) {
   function factRows(facts) {
     const same = (k) => k > 0 && facts[k - 1].relation.id === facts[k].relation.id && facts[k - 1].reverse === facts[k].reverse;
     return facts.map(({ relation, tail, reverse }, k) => h("div", { class: `fact-row${same(k) ? " same" : ""}` },
-      h("span", { class: same(k) ? "unseen" : "relation" }, reverse && h("span", { title: "read from the other end" }, "← "), name(relation)),
+      h("span", { class: same(k) ? "unseen" : "relation" }, reverse && h("span", { title: "the fact points at this entity" }, "← "), name(relation)),
       h("button", { type: "button", class: "plain", onclick: () => { trail.push(tail.id); show(); } }, name(tail))));
   }
 

@@ -1,4 +1,4 @@
-// The third view: annotated documents, found by words, source, relation and entity. The address says what is shown.
+// The third view: search annotated documents by words, source, relation and entity. The address holds the state.
 
 import * as api from "/page/api.js";
 import { combobox } from "/page/combobox.js";
@@ -11,13 +11,13 @@ const FILTERS = ["q", "source", "relation", "entity"];
 
 export function exploreView(root, health, go) {
   let query = new URLSearchParams(); // filters and offset
-  let number = null; // of the document that the address names
-  let opened = null; // where its opened mention begins
-  let listed = null; // the query whose list is shown
+  let number = null; // number of the document in the address
+  let opened = null; // start of its open mention
+  let listed = null; // the list that is shown, with its query
   let listing = null;
   let reading = null;
   let turns = 0;
-  const labels = new Map(); // of ids in filters
+  const labels = new Map(); // labels of the ids in the filters
 
   const words = h("input", { type: "search", id: "e-q", dir: "auto", placeholder: "Words in title or text", autocomplete: "off" });
   const source = h("select", { id: "e-source" }, h("option", { value: "" }, "any source"),
@@ -34,7 +34,7 @@ export function exploreView(root, health, go) {
       h("div", {}, h("label", { for: "e-source" }, "Source"), source),
       relation.element, entity.element, chosen),
     h("section", { class: "card", "aria-label": "Documents" }, list), own);
-  root.append(h("h1", {}, "Annotated documents"), h("p", { class: "lead" }, "Who is mentioned, where the link comes from, and by which fact of whom."),
+  root.append(h("h1", {}, "Annotated documents"), h("p", { class: "lead" }, "The entities that are mentioned, the source of each link, and the facts that lead to it."),
     h("div", { class: "explore" }, side, pane));
 
   source.addEventListener("change", () => change({ source: source.value }));
@@ -47,7 +47,7 @@ export function exploreView(root, health, go) {
     change({ [key]: found.id });
   }
 
-  /** Another filter: back to the first page of its list. */
+  /** Change a filter and show the first page of the new list. */
   function change(values, { push = true } = {}) {
     const wanted = new URLSearchParams(filters());
     for (const [key, value] of Object.entries(values)) {
@@ -77,9 +77,9 @@ export function exploreView(root, health, go) {
     showChosen();
     const mine = (turns += 1);
     await showList();
-    if (mine !== turns) return; // something else is to be shown by now
+    if (mine !== turns) return; // a later call shows something else
     if (number === null && listed?.documents.length && matchMedia("(min-width: 900px)").matches) await read(listed.documents[0].number);
-    else if (number !== null && !(number >= 1 && number <= health.documents)) showNone(path[0]);
+    else if (number !== null && !(number >= 1 && number <= health.documents)) showMissing(path[0]);
     else if (number !== null) await read(number);
     else {
       reading?.abort();
@@ -88,15 +88,15 @@ export function exploreView(root, health, go) {
     }
   }
 
-  function showNone(asked) {
+  function showMissing(text) {
     reading?.abort();
     pane.hidden = false;
-    const said = Number.isNaN(number) ? asked : number.toLocaleString("en");
-    fill(pane, trouble({ message: `There is no document ${said}; there are ${health.documents.toLocaleString("en")}.` }),
+    const shown = Number.isNaN(number) ? text : number.toLocaleString("en");
+    fill(pane, trouble({ message: `There is no document ${shown}; there are ${health.documents.toLocaleString("en")}.` }),
       h("p", {}, h("a", { href: "#/explore" }, "All documents")));
   }
 
-  /** The address names the mention that is open, and so the document it is in. */
+  /** Write the open mention and its document into the address. */
   function choose(wanted, start) {
     if (number === null && start === null) return;
     [number, opened] = [wanted, start];
@@ -118,7 +118,7 @@ export function exploreView(root, health, go) {
         if (found) labels.set(id, found.label);
         draw();
       } catch {
-        // the id says it too
+        // the id is shown instead
       }
     }
   }
@@ -131,11 +131,11 @@ export function exploreView(root, health, go) {
     list.setAttribute("aria-busy", "true");
     try {
       const offset = Math.max(0, Number(query.get("offset")) || 0);
-      const asked = new URLSearchParams({ ...Object.fromEntries(filters()), offset, limit: PAGE });
-      const { total, documents } = await api.get(`/api/documents?${asked}`, { signal: listing.signal });
+      const params = new URLSearchParams({ ...Object.fromEntries(filters()), offset, limit: PAGE });
+      const { total, documents } = await api.get(`/api/documents?${params}`, { signal: listing.signal });
       listed = { key: wanted, documents };
       fill(list,
-        h("p", { class: "muted", id: "e-count" }, total ? `${count(total, "document")}${total > PAGE ? `, ${offset + 1}–${Math.min(total, offset + PAGE)}` : ""}` : "No document fits."),
+        h("p", { class: "muted", id: "e-count" }, total ? `${count(total, "document")}${total > PAGE ? `, ${offset + 1}–${Math.min(total, offset + PAGE)}` : ""}` : "No document matches."),
         h("ol", { class: "documents" }, documents.map((found) => h("li", {}, h("a", { href: address(found.number), "data-number": found.number },
           h("b", {}, h("bdi", {}, found.title)), h("span", { class: "excerpt", dir: "auto" }, found.excerpt),
           h("small", {}, `${count(found.words, "word")}, ${count(found.mentions, "mention")}`))))),

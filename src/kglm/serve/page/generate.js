@@ -1,4 +1,4 @@
-// The second view: text as the model says it, word by word, each mention with the fact it came by.
+// The second view: generated text, word by word, each mention with the fact behind it.
 
 import * as api from "/page/api.js";
 import { announce, arrows, blanks, count, fill, h, inlineButton, isAbort, moveStop, name, percent, trouble } from "/page/dom.js";
@@ -7,21 +7,21 @@ import { chain, fact, isFact, legend, swatch, typeOf, TYPES, withNames } from "/
 import { hideTip, withTip } from "/page/tip.js";
 
 const END = "@@END@@";
-const SEEN = 320; // pixels of the text that are enough to see that it comes
+const SEEN = 320; // pixels of the text that must be visible
 
 export function generateView(root, health, go) {
   let controller = null;
-  let shown = null; // the deep link of what is shown
-  const box = promptBox({ label: "Begin with", hint: "Barack Obama", examples: health.examples, change: () => undefined });
+  let shown = null; // the query of the text that is shown
+  const box = promptBox({ label: "Start of the text", hint: "Barack Obama", examples: health.examples, change: () => undefined });
   const number = (label, id, attributes, hint) => {
     const input = h("input", { type: "number", id: `g-${id}`, name: id, ...attributes });
     return { input, element: h("div", { class: "field" }, h("label", { for: `g-${id}` }, label), input, hint && h("small", { class: "muted" }, hint)) };
   };
   const fields = {
     words: number("Words", "words", { min: 1, max: 200, value: 40, required: true }),
-    temperature: number("Temperature", "temperature", { min: 0, max: 2, step: 0.1, value: 0.7, required: true }, "0: the most probable"),
+    temperature: number("Temperature", "temperature", { min: 0, max: 2, step: 0.1, value: 0.7, required: true }, "0: greedy"),
     seed: number("Seed", "seed", { min: 0, max: 4294967295, step: 1, value: 0, required: true }, "changes the text"),
-    beam: number("Beam", "beam", { min: 0, max: 8, step: 1, value: 0, required: true }, "0: draw words"),
+    beam: number("Beam", "beam", { min: 0, max: 8, step: 1, value: 0, required: true }, "0: sampling"),
   };
   const start = h("button", { class: "primary" }, "Generate");
   const stop = h("button", { type: "button", hidden: true, onclick: () => controller?.abort() }, "Stop");
@@ -36,9 +36,9 @@ export function generateView(root, health, go) {
   const output = h("section", { class: "card", hidden: true, "aria-labelledby": "out-title" },
     h("h2", { id: "out-title" }, "Text"), text, status, colours, used);
   arrows(text, () => [...text.querySelectorAll("[data-stop]")], { horizontal: true });
-  root.append(h("h1", {}, "Let the model go on"), h("p", { class: "lead" }, "Tap or point at a coloured mention, or move through them with the arrow keys, to see the fact behind it."), form, output);
+  root.append(h("h1", {}, "Generate text"), h("p", { class: "lead" }, "Tap or point at a coloured mention, or move through them with the arrow keys, to see the fact behind it."), form, output);
 
-  /** Where the text begins, if that is out of sight: on a phone it is below the fields. */
+  /** Scroll to the text if it is out of sight: on a phone it is below the fields. */
   function reveal() {
     if (output.getBoundingClientRect().top > window.innerHeight - SEEN) output.scrollIntoView({ block: "start" });
   }
@@ -66,7 +66,7 @@ export function generateView(root, health, go) {
         if (line.error) throw new Error(line.error.message);
         if (line.prompt) page.prompt(line.prompt, byName(line.mentions ?? []));
         else if (line.done) announce(`Done. ${line.text ?? ""}`);
-        else page.say({ ...line, reason: withNames(line.reason) });
+        else page.add({ ...line, reason: withNames(line.reason) });
       }
       fill(status, `${count(page.words(), "word")}, ${count(page.mentions(), "mention")}.`);
     } catch (error) {
@@ -99,7 +99,7 @@ export function generateView(root, health, go) {
   };
 }
 
-/** Puts words into `element`: a mention is one piece, however many words it has. */
+/** Append words to `element`; the words of a mention form one button. */
 function writer(element) {
   const blank = blanks();
   let mention = null; // {button, entity}
@@ -125,14 +125,14 @@ function writer(element) {
         const stop = Math.max(named?.end ?? 0, at + 1);
         const [first, ...more] = given.slice(at, stop).filter((word) => word !== END).map((word) => [blank(word), word]);
         if (first) {
-          const said = first[1] + more.flat().join("");
-          const who = named?.candidates.slice(0, 3).map((candidate) => h("p", { class: "strong" }, "taken for ", name(candidate), ` ${percent(candidate.p)}`));
-          box.append(first[0], who ? piece("given", said, ...who) : said);
+          const text = first[1] + more.flat().join("");
+          const links = named?.candidates.slice(0, 3).map((candidate) => h("p", { class: "strong" }, "linked to ", name(candidate), ` ${percent(candidate.p)}`));
+          box.append(first[0], links ? piece("given", text, ...links) : text);
         }
         at = stop;
       }
     },
-    say({ word, p, reason }) {
+    add({ word, p, reason }) {
       if (word === END) { mention = null; return; }
       words += 1;
       const type = typeOf(reason);
@@ -163,7 +163,7 @@ function factsUsed(reasons) {
     if (!seen.has(key)) seen.set(key, reason);
   }
   return seen.size > 0 && [
-    h("h3", {}, "Facts it used"),
+    h("h3", {}, "Facts used"),
     h("ul", { class: "facts-used" }, [...seen.values()].map((reason) => h("li", {}, swatch("related"), h("span", {}, fact(reason.parent, reason.relation, reason.entity))))),
   ];
 }

@@ -1,5 +1,5 @@
-// The local graph, drawn as the paper draws it: who is mentioned, by which relation, to whom, and so to the word.
-// A row is a fact, and a button to edit it. Narrow screens get the same rows as a list.
+// The local graph, drawn as in the paper: mentioned entity, relation, entity, next word.
+// A row is a fact, and a button to edit it. Narrow screens show the same rows as a list.
 
 import { arrows, fill, h, name, percent, s, wordText } from "/page/dom.js";
 import { openCard } from "/page/entity.js";
@@ -7,21 +7,21 @@ import { arrow, factText, relationText, typeOf } from "/page/reason.js";
 
 const ROW = 34;
 const TOP = 30;
-const FEW = 14; // probable facts that are drawn at first
+const MAX_DRAWN = 14; // probable facts that are drawn at first
 const NARROW = 560;
 
 const keyOf = (parent, relation, entity) => `${parent}\n${relation}\n${entity}`;
 
 /**
- * `found`: the opened word with its reasons, whose path is lit. `unfolded`: parents whose improbable facts are shown too.
- * `edit({parent, relation, entity})` and `fold(parent)` are told what a person does.
+ * `found`: the opened word with its reasons; its path is highlighted. `unfolded`: parents with all facts shown.
+ * `edit({parent, relation, entity})` and `fold(parent)`: callbacks.
  */
 export function drawGraph(container, { graph, found, unfolded, edit, fold }) {
   const width = container.clientWidth;
   const plan = layout(graph, found, unfolded);
   const drawn = width >= NARROW && plan.parents.length ? picture(plan, found, width, edit, fold) : rows(plan, found, edit, fold);
   fill(container,
-    !plan.parents.length && h("p", { class: "muted" }, plan.quiet.length ? "No fact of what is mentioned is probable here." : "No entity of the graph is mentioned yet, so no fact leads to the next word."),
+    !plan.parents.length && h("p", { class: "muted" }, plan.quiet.length ? "No fact of the mentioned entities is probable here." : "No entity of the graph is mentioned yet, so no fact leads to the next word."),
     drawn, also(plan.quiet, fold), graph.left_out > 0
     && h("p", { class: "muted note" }, `${graph.left_out.toLocaleString("en")} less probable facts are not shown.`));
   const stops = () => [...drawn.querySelectorAll("[data-stop]")];
@@ -29,7 +29,7 @@ export function drawGraph(container, { graph, found, unfolded, edit, fold }) {
   arrows(drawn, stops);
 }
 
-/** Facts by parent and relation, the probable ones first; and the ways to the word that are no facts. */
+/** Facts by parent and relation, the probable ones first; and the reasons of the word that are not facts. */
 function layout(graph, found, unfolded) {
   const nodes = new Map(graph.nodes.map((node) => [node.id, node]));
   const shares = new Map();
@@ -50,15 +50,15 @@ function layout(graph, found, unfolded) {
     parent: nodes.get(edge.parent), relation: edge.relation, entity: nodes.get(edge.entity), p: edge.p,
     share: shares.get(keyOf(edge.parent, edge.relation.id, edge.entity)) ?? 0,
   })).filter((fact) => fact.parent && fact.entity).sort((a, b) => b.p - a.p);
-  const most = Math.max(facts[0]?.p ?? 0, 1e-9);
-  const kept = new Set(facts.filter((fact, k) => fact.share >= 0.02 || (k < FEW && fact.p >= Math.max(most / 500, 0.0005))).concat(facts.slice(0, 6)));
+  const maxP = Math.max(facts[0]?.p ?? 0, 1e-9);
+  const drawn = new Set(facts.filter((fact, k) => fact.share >= 0.02 || (k < MAX_DRAWN && fact.p >= Math.max(maxP / 500, 0.0005))).concat(facts.slice(0, 6)));
   const parents = [];
   for (const fact of facts) {
     let parent = parents.find((each) => each.node === fact.parent);
     if (!parent) parents.push(parent = { node: fact.parent, p: 0, share: 0, relations: [], hidden: 0, extra: 0 });
     parent.p += fact.p;
     parent.share += fact.share;
-    if (!kept.has(fact)) {
+    if (!drawn.has(fact)) {
       parent[unfolded.has(fact.parent.id) ? "extra" : "hidden"] += 1;
       if (parent.hidden) continue;
     }
@@ -71,10 +71,10 @@ function layout(graph, found, unfolded) {
   const without = graph.nodes.filter((node) => node.kind === "mentioned" && !parents.some((parent) => parent.node === node))
     .map((node) => ({ node, p: 0, share: 0, relations: [], hidden: 0, extra: 0 }));
   const shown = parents.filter((parent) => parent.relations.length);
-  return { parents: shown, quiet: [...parents.filter((parent) => !shown.includes(parent)), ...without], routes, most };
+  return { parents: shown, quiet: [...parents.filter((parent) => !shown.includes(parent)), ...without], routes, maxP };
 }
 
-/** Those who are mentioned, and of whom nothing probable is to be said now. */
+/** Mentioned entities without a probable fact. */
 function also(quiet, fold) {
   return quiet.length > 0 && h("p", { class: "also" }, h("span", { class: "muted" }, "Also mentioned:"), quiet.map((parent) => h("button", {
     type: "button", class: "chip", "data-parent": parent.node.id, onclick: () => (parent.hidden ? fold(parent.node.id) : openCard(parent.node.id)),
@@ -83,18 +83,18 @@ function also(quiet, fold) {
 }
 
 const lit = (share) => (share >= 0.02 ? " lit" : "");
-const strength = (p, most) => Math.sqrt(Math.max(0, p) / most);
+const strength = (p, maxP) => Math.sqrt(Math.max(0, p) / maxP);
 const foldText = (parent) => (parent.hidden ? `+ ${parent.hidden} less probable` : "Show fewer");
 const ROUTES = { none: "no entity", new: "new", continue: "more of" };
 
 // The picture
 
-const brush = document.createElement("canvas").getContext("2d");
+const measuring = document.createElement("canvas").getContext("2d");
 function cut(text, width, font) {
-  brush.font = font;
-  if (brush.measureText(text).width <= width) return text;
+  measuring.font = font;
+  if (measuring.measureText(text).width <= width) return text;
   let end = text.length;
-  while (end > 1 && brush.measureText(`${text.slice(0, end)}…`).width > width) end -= 1;
+  while (end > 1 && measuring.measureText(`${text.slice(0, end)}…`).width > width) end -= 1;
   return `${text.slice(0, end).trimEnd()}…`;
 }
 
@@ -107,22 +107,22 @@ function picture(plan, found, width, edit, fold) {
   let y = TOP;
   const under = [];
   const over = [];
-  const ends = []; // where lit entities hand over to the word
+  const ends = []; // where the highlighted entities connect to the word
   const curve = (x1, y1, x2, y2) => `M${x1} ${y1}C${(x1 + x2) / 2} ${y1} ${(x1 + x2) / 2} ${y2} ${x2} ${y2}`;
 
   for (const parent of plan.parents) {
     const first = y;
-    const starts = []; // where the relations' names begin
+    const starts = []; // where the names of the relations start
     for (const relation of parent.relations) {
       const middle = y + (relation.facts.length * ROW) / 2;
       const label = cut(relationText(relation.relation), x.relationEnd - x.relation - 10, relation.share >= 0.02 ? fonts.strong : fonts.small);
-      const half = brush.measureText(label).width / 2 + 7;
+      const half = measuring.measureText(label).width / 2 + 7;
       const centre = (x.relation + x.relationEnd) / 2;
       for (const fact of relation.facts) {
         const at = y + ROW / 2;
         y += ROW;
         if (fact.share >= 0.02) ends.push({ y: at, share: fact.share, type: fact.parent === fact.entity ? "again" : "related" });
-        over.push(factNode(fact, at, curve(centre + half, middle, x.entity, at), x, fonts, plan.most, edit));
+        over.push(factNode(fact, at, curve(centre + half, middle, x.entity, at), x, fonts, plan.maxP, edit));
       }
       starts.push({ relation, x: centre - half, y: middle });
       over.push(s("g", { class: `relation${lit(relation.share)}` },
@@ -143,7 +143,7 @@ function picture(plan, found, width, edit, fold) {
     for (const start of starts) {
       under.push(s("path", {
         class: `edge${start.relation ? lit(start.relation.share) : " folded"}`, d: curve(x.parentEnd, centre, start.x, start.y),
-        vars: { s: start.relation ? strength(start.relation.p, plan.most).toFixed(3) : 0 },
+        vars: { s: start.relation ? strength(start.relation.p, plan.maxP).toFixed(3) : 0 },
       }));
     }
     over.push(parentNode(parent, centre, x, fonts));
@@ -163,7 +163,7 @@ function picture(plan, found, width, edit, fold) {
     for (const end of ends) {
       under.push(s("path", { class: `edge lit t-${end.type}`, d: curve(x.entityEnd, end.y, x.word, at), vars: { s: Math.sqrt(end.share).toFixed(3) } }));
     }
-    over.push(s("g", { class: "said" }, s("title", {}, wordText(found.word)),
+    over.push(s("g", { class: "next-word" }, s("title", {}, wordText(found.word)),
       s("rect", { x: x.word, y: at - 19, width: tail, height: 38, rx: 8 }),
       s("text", { x: x.word + tail / 2, y: at - 1, "text-anchor": "middle", class: "strong" }, cut(wordText(found.word), tail - 12, fonts.strong)),
       s("text", { x: x.word + tail / 2, y: at + 13, "text-anchor": "middle", class: "p" }, percent(found.p))));
@@ -185,13 +185,13 @@ function button(attributes, act, ...children) {
   }, ...children);
 }
 
-function factNode(fact, at, line, x, fonts, most, edit) {
+function factNode(fact, at, line, x, fonts, maxP, edit) {
   const wide = x.entityEnd - x.entity;
   const again = fact.parent === fact.entity;
-  return button({ class: `fact${lit(fact.share)}${again ? " again" : ""}`, "aria-label": `${factText(fact)}, ${percent(fact.p)}. Edit`, vars: { s: strength(fact.p, most).toFixed(3) } },
+  return button({ class: `fact${lit(fact.share)}${again ? " again" : ""}`, "aria-label": `${factText(fact)}, ${percent(fact.p)}. Edit`, vars: { s: strength(fact.p, maxP).toFixed(3) } },
     () => edit(fact),
     s("title", {}, `${factText(fact)} — ${percent(fact.p)}`),
-    s("path", { class: `edge${lit(fact.share)}`, d: line, vars: { s: strength(fact.p, most).toFixed(3) } }),
+    s("path", { class: `edge${lit(fact.share)}`, d: line, vars: { s: strength(fact.p, maxP).toFixed(3) } }),
     s("rect", { x: x.entity, y: at - 14, width: wide, height: 28, rx: 14 }),
     s("text", { x: x.entity + 12, y: at + 4 }, cut(fact.entity.label, wide - 68, fact.share >= 0.02 ? fonts.strong : fonts.small)),
     s("text", { x: x.entityEnd - 10, y: at + 4, "text-anchor": "end", class: "p" }, percent(fact.p)));
@@ -199,16 +199,16 @@ function factNode(fact, at, line, x, fonts, most, edit) {
 
 function parentNode(parent, at, x, fonts) {
   const wide = x.parentEnd - x.parent;
-  const sure = parent.node.p < 0.995;
+  const unsure = parent.node.p < 0.995;
   const open = () => openCard(parent.node.id);
   return s("g", {
     class: `parent${lit(parent.share)}`, role: "button", tabindex: "0", onclick: open, "aria-label": `${parent.node.label}, mentioned. Show its card`,
     onkeydown: (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); open(); } },
   },
-  s("title", {}, sure ? `${parent.node.label}: ${percent(parent.node.p)} sure that this is who or what is meant` : parent.node.label),
+  s("title", {}, unsure ? `${parent.node.label}: the mention refers to it with probability ${percent(parent.node.p)}` : parent.node.label),
   s("rect", { x: x.parent + 1, y: at - 19, width: wide - 1, height: 38, rx: 8 }),
-  s("text", { x: x.parent + wide / 2, y: at + (sure ? -1 : 4), "text-anchor": "middle", class: "strong" }, cut(parent.node.label, wide - 16, fonts.strong)),
-  sure && s("text", { x: x.parent + wide / 2, y: at + 13, "text-anchor": "middle", class: "p" }, `${percent(parent.node.p)} sure`));
+  s("text", { x: x.parent + wide / 2, y: at + (unsure ? -1 : 4), "text-anchor": "middle", class: "strong" }, cut(parent.node.label, wide - 16, fonts.strong)),
+  unsure && s("text", { x: x.parent + wide / 2, y: at + 13, "text-anchor": "middle", class: "p" }, `${percent(parent.node.p)} sure`));
 }
 
 // The list
@@ -220,7 +220,7 @@ function rows(plan, found, edit, fold) {
         parent.node.p < 0.995 && h("small", {}, ` ${percent(parent.node.p)} sure`)),
       parent.relations.flatMap((relation) => relation.facts).map((fact) => h("button", {
         type: "button", class: `fact-line${lit(fact.share)}`, "data-stop": true, "aria-label": `${factText(fact)}, ${percent(fact.p)}. Edit`,
-        onclick: () => edit(fact), vars: { s: strength(fact.p, plan.most).toFixed(3) },
+        onclick: () => edit(fact), vars: { s: strength(fact.p, plan.maxP).toFixed(3) },
       }, arrow(fact.relation), h("span", { class: "entity" }, name(fact.entity)), h("span", { class: "p" }, percent(fact.p)))),
       (parent.hidden || parent.extra) > 0 && h("button", { type: "button", class: "small", "data-fold": parent.node.id, onclick: () => fold(parent.node.id) }, foldText(parent)))),
     plan.routes.length > 0 && h("section", {}, h("h3", {}, "Without a fact"),

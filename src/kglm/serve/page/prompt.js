@@ -1,11 +1,11 @@
-// The prompt: a text, and below it whom its names are taken for, as one types. Another entity is a click away.
+// The prompt: a text, and below it the entities its names are linked to, updated while typing.
 
 import * as api from "/page/api.js";
 import { combobox } from "/page/combobox.js";
 import { announce, arrows, fill, freshId, h, isAbort, later, name, percent, trouble } from "/page/dom.js";
 import { openCard, searchEntities } from "/page/entity.js";
 
-/** Where each word of the tokenised text stands in it. */
+/** Positions [start, end) of each word in the text. */
 function places(text, words) {
   let at = 0;
   return words.map((word) => {
@@ -16,7 +16,7 @@ function places(text, words) {
   });
 }
 
-/** Mentions of the server's JSON (one entry a candidate) as one entry a name, with its candidates. */
+/** Mentions of the server's JSON (one entry per candidate) as one entry per name, with its candidates. */
 export function byName(mentions) {
   const names = new Map();
   for (const { start, end, text, ...candidate } of mentions) {
@@ -28,13 +28,13 @@ export function byName(mentions) {
 }
 
 /**
- * `change({text, entities}, step)` is called when the text is linked, and with an empty text when it is emptied;
- * `step`: whether it is one to come back to, and not a letter more.
+ * `change({text, entities}, step)` is called when the text is linked, or is empty.
+ * `step`: true for a change that the Back button undoes, false for typing.
  */
 export function promptBox({ label, hint, examples = [], change }) {
   const id = freshId("prompt");
-  let given = []; // {start, end, id, label}: whom a person said
-  let known = { text: "", words: [], mentions: [], places: [] };
+  let given = []; // {start, end, id, label}: entities that the user chose
+  let linked = { text: "", words: [], mentions: [], places: [] };
   let open = null; // the mention whose candidates are shown, "start:end"
   let controller = null;
 
@@ -49,26 +49,26 @@ export function promptBox({ label, hint, examples = [], change }) {
 
   const value = () => ({
     text: area.value.trim(),
-    entities: given.map(({ start, end, id: who }) => ({ start, end, id: who })),
+    entities: given.map(({ start, end, id: entity }) => ({ start, end, id: entity })),
   });
 
   async function link(step = false) {
     controller?.abort();
     controller = new AbortController();
-    const asked = value();
+    const request = value();
     const text = area.value;
-    if (!asked.text) {
-      known = { text, words: [], mentions: [], places: [] };
+    if (!request.text) {
+      linked = { text, words: [], mentions: [], places: [] };
       show();
-      change(asked, step);
+      change(request, step);
       return;
     }
     element.setAttribute("aria-busy", "true");
     try {
-      const { prompt: words, mentions } = await api.post("/api/link", { text, entities: asked.entities }, { signal: controller.signal });
-      known = { text, words, mentions: byName(mentions), places: places(text, words) };
+      const { prompt: words, mentions } = await api.post("/api/link", { text, entities: request.entities }, { signal: controller.signal });
+      linked = { text, words, mentions: byName(mentions), places: places(text, words) };
       show();
-      change(asked, step);
+      change(request, step);
     } catch (error) {
       if (isAbort(error)) return;
       fill(echo, trouble(error, () => { given = []; link(); }));
@@ -79,12 +79,12 @@ export function promptBox({ label, hint, examples = [], change }) {
 
   const soon = later(220, () => link());
   area.addEventListener("input", () => {
-    // Whom a person said stays as long as nothing changed up to the end of the name.
+    // A chosen entity stays as long as the text up to the end of its name does not change.
     const now = area.value;
     let same = 0;
-    while (same < now.length && now[same] === known.text[same]) same += 1;
+    while (same < now.length && now[same] === linked.text[same]) same += 1;
     given = given.filter(({ end }) => {
-      const stop = known.places[end - 1]?.[1] ?? 0;
+      const stop = linked.places[end - 1]?.[1] ?? 0;
       return stop <= same && !/[\p{L}\p{N}]/u.test(now[stop] ?? "");
     });
     open = null;
@@ -101,16 +101,16 @@ export function promptBox({ label, hint, examples = [], change }) {
   function show() {
     const parts = [];
     let at = 0;
-    for (const mention of known.mentions) {
-      const start = known.places[mention.start]?.[0];
-      const end = known.places[mention.end - 1]?.[1];
+    for (const mention of linked.mentions) {
+      const start = linked.places[mention.start]?.[0];
+      const end = linked.places[mention.end - 1]?.[1];
       if (start === undefined || end === undefined || start < at) continue;
-      parts.push(known.text.slice(at, start), gloss(mention, known.text.slice(start, end) || mention.text));
+      parts.push(linked.text.slice(at, start), gloss(mention, linked.text.slice(start, end) || mention.text));
       at = end;
     }
-    parts.push(known.text.slice(at));
-    fill(echo, known.mentions.length ? parts
-      : known.text.trim() && h("span", { class: "muted" }, "No name of the graph in this text yet: what comes next are plain words and new entities."));
+    parts.push(linked.text.slice(at));
+    fill(echo, linked.mentions.length ? parts
+      : linked.text.trim() && h("span", { class: "muted" }, "No name of the graph in this text yet; the next word is a plain word or a new entity."));
     showChoices();
   }
 
@@ -119,15 +119,15 @@ export function promptBox({ label, hint, examples = [], change }) {
 
   function gloss(mention, text) {
     const best = mention.candidates[0];
-    const said = givenFor(mention);
-    const sure = said ? "you said so" : percent(best?.p ?? 0);
+    const chosen = givenFor(mention);
+    const sure = chosen ? "your choice" : percent(best?.p ?? 0);
     return h("button", {
-      type: "button", class: `gloss${said ? " said" : ""}`, "data-stop": true, "data-key": key(mention),
+      type: "button", class: `gloss${chosen ? " chosen" : ""}`, "data-stop": true, "data-key": key(mention),
       "aria-expanded": String(open === key(mention)),
-      "aria-label": `${text}: taken for ${best?.label ?? "nothing"}, ${sure}. Choose another entity`,
+      "aria-label": `${text}: linked to ${best?.label ?? "nothing"}, ${sure}. Choose another entity`,
       onclick: () => { open = open === key(mention) ? null : key(mention); show(); refocus(mention); },
-    }, h("span", { class: "said-text" }, text),
-    best && h("span", { class: "who" }, best.label === text ? best.id : name(best), " ", h("span", { class: "p" }, said ? "✓" : percent(best.p))));
+    }, h("span", { class: "mention-text" }, text),
+    best && h("span", { class: "linked-entity" }, best.label === text ? best.id : name(best), " ", h("span", { class: "p" }, chosen ? "✓" : percent(best.p))));
   }
 
   const refocus = (mention) => (open
@@ -143,28 +143,28 @@ export function promptBox({ label, hint, examples = [], change }) {
   }
 
   function showChoices() {
-    const mention = known.mentions.find((each) => key(each) === open);
+    const mention = linked.mentions.find((each) => key(each) === open);
     choices.hidden = !mention;
     if (!mention) {
       choices.replaceChildren();
       return;
     }
-    const said = givenFor(mention);
+    const chosen = givenFor(mention);
     const search = combobox({
       label: "Another entity", placeholder: "Search all entities", search: searchEntities, pick: (entity) => choose(mention, entity),
     });
-    const list = h("div", { class: "candidates", role: "group", "aria-label": `What is meant by “${mention.text}”?` },
+    const list = h("div", { class: "candidates", role: "group", "aria-label": `Which entity is “${mention.text}”?` },
       mention.candidates.map((candidate, k) => h("div", { class: "candidate", vars: { p: candidate.p } },
         h("button", {
           type: "button", class: "pick", "data-stop": true, tabindex: k ? "-1" : "0",
-          "aria-pressed": String(candidate.id === (said?.id ?? null)), onclick: () => choose(mention, candidate),
+          "aria-pressed": String(candidate.id === (chosen?.id ?? null)), onclick: () => choose(mention, candidate),
         }, name(candidate), h("small", {}, candidate.id), h("span", { class: "p" }, percent(candidate.p))),
         h("button", { type: "button", class: "quiet", "aria-label": `About ${candidate.label}`, onclick: () => openCard(candidate.id) }, "ⓘ"))));
     arrows(list, () => [...list.querySelectorAll("[data-stop]")]);
     fill(choices,
-      h("p", { class: "title" }, "What is meant by ", h("q", {}, mention.text), "?"), list, search.element,
+      h("p", { class: "title" }, "Which entity is ", h("q", {}, mention.text), "?"), list, search.element,
       h("div", { class: "buttons" },
-        said && h("button", { type: "button", class: "small", onclick: () => choose(mention, null) }, "Let the model decide"),
+        chosen && h("button", { type: "button", class: "small", onclick: () => choose(mention, null) }, "Let the model decide"),
         h("button", { type: "button", class: "small", onclick: () => close(mention) }, "Close")));
   }
 
@@ -175,7 +175,7 @@ export function promptBox({ label, hint, examples = [], change }) {
   }
   choices.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;
-    const mention = known.mentions.find((each) => key(each) === open);
+    const mention = linked.mentions.find((each) => key(each) === open);
     if (mention) close(mention);
   });
   arrows(echo, () => [...echo.querySelectorAll("[data-stop]")], { horizontal: true });
@@ -191,7 +191,7 @@ export function promptBox({ label, hint, examples = [], change }) {
   return { element, area, value, set, again: () => link() };
 }
 
-/** "0:2=Q76" as a deep link has it, and back. */
+/** Parse and write "0:2=Q76", the form of an entity in the address. */
 export function parseSpan(text) {
   const match = /^(\d{1,6}):(\d{1,6})=(\S{1,200})$/.exec(text);
   return match && { start: Number(match[1]), end: Number(match[2]), id: match[3] };

@@ -1,14 +1,14 @@
-// Why a word: the types of a mention, and a reason written as a chain that people can read.
+// Reasons of a word: the types of mentions, and a reason as readable text.
 
 import { h, name, percent } from "/page/dom.js";
 
 export const REFLEXIVE = "@@REFLEXIVE@@";
 export const TYPES = {
   given: "named in your text",
-  related: "a fact of an entity mentioned",
-  again: "an entity mentioned, again",
+  related: "a fact of a mentioned entity",
+  again: "a mentioned entity again",
   new: "a new entity",
-  continue: "more of a name",
+  continue: "a later word of a name",
   none: "no entity: a plain word",
 };
 
@@ -18,7 +18,7 @@ export function withNames(reason) {
   return { ...reason, parent: named("parent"), relation: named("relation"), entity: named("entity") };
 }
 
-/** `again` is told apart from the other facts: an entity that comes back on its own account. */
+/** The type of a reason; `again` is a repeated mention, which the server reports as a related fact. */
 export function typeOf(reason) {
   return reason.type === "related" && reason.entity && reason.parent?.id === reason.entity.id ? "again" : reason.type;
 }
@@ -36,7 +36,7 @@ export function chain(reason) {
   return h("span", { class: "chain" }, ...fact(reason.parent, reason.relation, reason.entity), how);
 }
 
-/** Arrows point from head to tail; a fact that is read from its tail has a relation `R:…`. */
+/** Arrows point from head to tail; a fact given from its tail has a relation `R:…`. */
 export function fact(parent, relation, entity) {
   return [name(parent), " ", arrow(relation), " ", name(entity)];
 }
@@ -62,7 +62,7 @@ export function chainText(reason) {
   return `${chain(reason).textContent}, ${percent(reason.p)}`;
 }
 
-/** How much of a probability comes by which type, in the order of TYPES; what is not told is left out. */
+/** Probability by type, in the order of TYPES, of the reasons given. */
 export function shares(reasons) {
   const found = Object.fromEntries(Object.keys(TYPES).map((type) => [type, 0]));
   for (const reason of reasons) found[typeOf(reason)] += reason.p;

@@ -1,5 +1,5 @@
-// Runs before the first paint, so that a chosen theme does not flash in the other one.
+// Runs before the first paint, so that the page does not flash in the wrong theme.
 (() => {
-  const kept = localStorage.getItem("kglm-theme");
-  if (kept === "light" || kept === "dark") document.documentElement.dataset.theme = kept;
+  const stored = localStorage.getItem("kglm-theme");
+  if (stored === "light" || stored === "dark") document.documentElement.dataset.theme = stored;
 })();

@@ -1,4 +1,4 @@
-// What is told about a word when it is pointed at, focused or touched.
+// Tooltips: shown when an element is hovered, focused or touched.
 
 import { fill, h } from "/page/dom.js";
 
@@ -29,7 +29,7 @@ export function hideTip() {
   tip.hidden = true;
 }
 
-/** `content()` makes what is shown. */
+/** Give an element a tooltip; `content()` builds it. */
 export function withTip(element, content) {
   element.addEventListener("pointerenter", () => show(element, content));
   element.addEventListener("focus", () => show(element, content));

@@ -1,32 +1,30 @@
-"""Routes that ask the model: complete, generate, link, annotate, the local graph."""
+"""Routes that run the model: complete, generate, link, annotate, the local graph."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 
-from kglm.answer.completion import linked_mentions
+from kglm.answer.completion import LinkedMention
 from kglm.answer.generate import GenerateConfig
-from kglm.answer.model import FactAwareLM
 from kglm.errors import KglmError
-from kglm.linking.linker import LinkedName
 from kglm.serve import bodies, views
 from kglm.serve.problems import Problem, from_error
 from kglm.serve.routes import SessionName, service_of
 from kglm.serve.service import Service
-from kglm.serve.work import LIGHT_WORDS, Pause
+from kglm.serve.work import LIGHT_WORDS, YieldPoint
 from kglm.text.article import article_from
 from kglm.text.document import to_json
 from kglm.text.marked import Passage, masked
 from kglm.text.tokenizer import detokenize
 
 NDJSON = "application/x-ndjson"
-CHARACTERS = 6
-"""Of a word, with its blank, on average."""
+CHARACTERS_PER_WORD = 6
+"""Average, with the blank after the word."""
 router = APIRouter(prefix="/api")
 
 
@@ -34,11 +32,11 @@ router = APIRouter(prefix="/api")
 async def complete(
     request: Request, body: bodies.CompleteRequest, session: SessionName = None
 ) -> bodies.CompleteResponse:
-    """What comes next, each word with the facts it comes from."""
+    """Predict the next word: the most probable words, each with the facts behind it."""
     service = service_of(request)
 
-    def task(_: Pause) -> bodies.CompleteResponse:
-        completion = service.ask(service.model(session), body).with_top(body.top)
+    def task(_: YieldPoint) -> bodies.CompleteResponse:
+        completion = service.complete(service.session_model(session), body).with_top(body.top)
         return bodies.CompleteResponse.model_validate(completion.to_json(reasons=body.reasons))
 
     return await service.compute(request, task)
@@ -46,11 +44,11 @@ async def complete(
 
 @router.post("/graph")
 async def graph(request: Request, body: bodies.PromptRequest, session: SessionName = None) -> bodies.GraphResponse:
-    """The local graph of a text, with the model's weights for the next word."""
+    """The local graph of a text: facts of the mentioned entities, with their probability for the next word."""
     service = service_of(request)
 
-    def task(_: Pause) -> bodies.GraphResponse:
-        completion = service.ask(service.model(session), body)
+    def task(_: YieldPoint) -> bodies.GraphResponse:
+        completion = service.complete(service.session_model(session), body)
         return views.local_graph(completion.graph, completion.linked, completion.distribution)
 
     return await service.compute(request, task)
@@ -61,91 +59,96 @@ async def graph(request: Request, body: bodies.PromptRequest, session: SessionNa
     response_class=StreamingResponse,
     responses={
         200: {
-            "description": 'Lines of JSON: {"prompt", "mentions"}, {"word", "p", "reason"} of each word, '
-            '{"done", "text"}; or {"error"} if something fails midway.',
+            "description": 'Lines of JSON: first {"prompt", "mentions"}, then {"word", "p", "reason"} for each word, '
+            'last {"done", "text"}; or {"error"} if the generation fails.',
             "content": {NDJSON: {"schema": {"type": "string"}}},
         }
     },
 )
 async def generate(request: Request, body: bodies.GenerateRequest, session: SessionName = None) -> StreamingResponse:
-    """Go on with a text; every word is sent as it is made, with the fact it came from."""
+    """Continue a text; each word is sent as soon as it is generated, with the fact behind it."""
     service = service_of(request)
-    # what is wrong with the request is known before the first line, and told by a status
-    first, lines = await service.stream(request, lambda pause: _generated(service, body, session, pause))
-    return StreamingResponse(_sent(first, lines), media_type=NDJSON)
+    # an invalid request fails before the first line, so that the response has an error status
+    first, others = await service.stream(
+        request, lambda yield_point: _generated_records(service, body, session, yield_point)
+    )
+    return StreamingResponse(_json_lines(first, others), media_type=NDJSON)
 
 
-def _generated(
-    service: Service, body: bodies.GenerateRequest, session: str | None, pause: Pause
+def _generated_records(
+    service: Service, body: bodies.GenerateRequest, session: str | None, yield_point: YieldPoint
 ) -> Iterator[dict[str, Any]]:
-    live = service.model(session)
-    words = service.words(live, body.text)
-    spans = service.spans(live, words, body.entities)
+    model = service.session_model(session)
+    prompt = service.words(model, body.text)
+    spans = service.spans(model, prompt, body.entities)
     config = GenerateConfig(body.words, body.temperature, body.top_p, body.seed, body.beam)
-    spoken = live.generate(words, spans, config=config, links=body.links, pause=pause)
-    said = list(words)
-    linked = [] if body.links == "none" else live.linker.link(words, spans)
-    first = _linked(live, words, linked)
-    for each in spoken:
-        if len(said) == len(words):
-            yield first
-        said.append(each.word)
-        yield each.to_json()
-    if len(said) == len(words):
-        yield first
-    yield {"done": True, "text": detokenize(said)}
+    generated = model.generate(prompt, spans, config=config, links=body.links, pause=yield_point)
+    mentions = model.link(prompt, spans)
+    if body.links == "none":
+        given = {(span.start, span.end) for span in spans}
+        mentions = [mention for mention in mentions if (mention.start, mention.end) in given]
+    words = list(prompt)
+    for word in generated:
+        if len(words) == len(prompt):
+            yield _linked_prompt(prompt, mentions)
+        words.append(word.word)
+        yield word.to_json()
+    if len(words) == len(prompt):
+        yield _linked_prompt(prompt, mentions)
+    yield {"done": True, "text": detokenize(words)}
 
 
-async def _sent(first: dict[str, Any], rest: AsyncIterator[dict[str, Any]]) -> AsyncIterator[bytes]:
+async def _json_lines(first: dict[str, Any], others: AsyncIterator[dict[str, Any]]) -> AsyncIterator[bytes]:
+    """Encode records as lines; an error becomes the last line, because the status is already sent."""
     try:
-        yield _line(first)
-        async for each in rest:
-            yield _line(each)
+        yield _json_line(first)
+        async for record in others:
+            yield _json_line(record)
     except Problem as problem:
-        yield _line(problem.content)
+        yield _json_line(problem.content)
     except KglmError as error:
-        yield _line(from_error(error).content)
+        yield _json_line(from_error(error).content)
     finally:
-        await rest.aclose()  # type: ignore[attr-defined]
+        await others.aclose()  # type: ignore[attr-defined]
 
 
-def _line(value: dict[str, Any]) -> bytes:
-    return json.dumps(value, allow_nan=False).encode() + b"\n"
+def _json_line(record: dict[str, Any]) -> bytes:
+    return json.dumps(record, allow_nan=False).encode() + b"\n"
 
 
 @router.post("/link")
 async def link(request: Request, body: bodies.LinkRequest, session: SessionName = None) -> bodies.LinkResponse:
-    """Names in a text, and whom they may be of."""
+    """Find names in a text and list the entities they may refer to."""
     service = service_of(request)
 
-    def task(_: Pause) -> bodies.LinkResponse:
-        live = service.model(session)
-        words = service.words(live, body.text)
-        linked = live.linker.link(words, service.spans(live, words, body.entities))
-        return bodies.LinkResponse.model_validate(_linked(live, words, linked))
+    def task(_: YieldPoint) -> bodies.LinkResponse:
+        model = service.session_model(session)
+        words = service.words(model, body.text)
+        mentions = model.link(words, service.spans(model, words, body.entities))
+        return bodies.LinkResponse.model_validate(_linked_prompt(words, mentions))
 
-    short = len(body.text) <= LIGHT_WORDS * CHARACTERS
-    return await service.compute(request, task, light=short)
+    light = len(body.text) <= LIGHT_WORDS * CHARACTERS_PER_WORD
+    return await service.compute(request, task, light=light)
 
 
-def _linked(live: FactAwareLM, words: list[str], linked: list[LinkedName]) -> dict[str, Any]:
-    """The prompt and its mentions, in the JSON form of a completion."""
-    return {"prompt": words, "mentions": [each.to_json() for each in linked_mentions(live.graph, words, linked)]}
+def _linked_prompt(words: Sequence[str], mentions: Sequence[LinkedMention]) -> dict[str, Any]:
+    """A prompt and its mentions, in the JSON form of `kglm link --json`."""
+    return {"prompt": list(words), "mentions": [mention.to_json() for mention in mentions]}
 
 
 @router.post("/annotate")
 async def annotate(
     request: Request, body: bodies.AnnotateRequest, session: SessionName = None
 ) -> bodies.AnnotateResponse:
-    """All mentions of a text, with the facts that lead to them."""
+    """Annotate all mentions of a text, with the facts that lead to them."""
     service = service_of(request)
 
-    def task(_: Pause) -> bodies.AnnotateResponse:
-        live = service.model(session)
+    def task(_: YieldPoint) -> bodies.AnnotateResponse:
+        model = service.session_model(session)
         article = article_from(body.title, Passage(masked(body.text), []))
         if article is None:
-            raise Problem(422, "there is not a word in this text", "no_words")
-        document = service.annotator(live).annotate(article)
-        return bodies.AnnotateResponse(document=views.document(live.graph, document), record=to_json(document))
+            raise Problem(422, "the text contains no words; give a text to annotate", "no_words")
+        document = service.annotator(model).annotate(article)
+        return bodies.AnnotateResponse(document=views.document(model.graph, document), record=to_json(document))
 
     return await service.compute(request, task)
