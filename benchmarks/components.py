@@ -38,7 +38,7 @@ def main() -> None:
         run = Run.open(path)
         encoded = DocumentEncoder.of(run).encode_all(documents, "encoding")
         found = evaluate(run.model, ChunkBuilder.of(run), encoded, rows=10, length=70)
-        nats, plain = found.nats(), run.vectors is None
+        nats, plain = found.nats(), run.features.vectors is None
         penalty = math.log(max(run.vocabulary.unknown_types, 1)) / found.targets
         outside, inside = (count * penalty for count in unknown(encoded, copies=not plain))
         total = nats["nats"] + outside + inside

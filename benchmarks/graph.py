@@ -39,8 +39,8 @@ import resource, sys, json
 from kglm.kg.imports import import_graph
 if __name__ == "__main__":
     report = import_graph([sys.argv[1]], sys.argv[2], workers=int(sys.argv[3]))
-    who = resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN
-    peak, worker = (resource.getrusage(process).ru_maxrss / 1024 for process in who)
+    kinds = resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN
+    peak, worker = (resource.getrusage(kind).ru_maxrss / 1024 for kind in kinds)
     print(json.dumps({"seconds": report.seconds, "facts": report.facts, "peak_mib": peak, "worker_mib": worker}))
 """
 
@@ -70,7 +70,7 @@ def parsing(dump: Path, rounds: int = 5) -> dict[str, float]:
     """Compare our parser on one core with `json.loads`, in turns over the same 16 MB."""
     with dump.open("rb") as stream:
         data = stream.read(16 << 20)
-    lines = data[: data.rindex(b"\n")].split(b"\n")[1:]
+    lines = [line for line in data[: data.rindex(b"\n")].split(b"\n") if line.startswith(b"{")]
     source = Source(str(dump), "wikidata", ImportOptions())
     plain, ours = [], []
     for _ in range(rounds):

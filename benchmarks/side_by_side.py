@@ -3,9 +3,9 @@
 Compare the speed of two versions of kglm: training steps, estimation of p(x), and completions per second, new / old.
 
 A TREE is a checkout (with src/kglm), for example of `git worktree add TREE COMMIT`. Each measurement runs in a process
-of its own on one thread, and the processes alternate: old, new, old, new. Both versions work on the same files, the
-bundled model, graph and articles of the new tree, and only through what both have: the commands `kglm train` and
-`kglm evaluate`, and `kglm.load(RUN).complete(PROMPT)`.
+of its own on one thread, and the processes alternate: old, new, old, new. Each version works with its own bundled
+model and graph, because file formats change; articles and prompts are those of the new tree. Only what both versions
+have is called: the commands `kglm train` and `kglm evaluate`, and `kglm.load(RUN).complete(PROMPT)`.
 
 Rates are per processor second, which other programs on a shared machine disturb less than the clock. Loading is not
 timed. Each ratio compares two neighbouring processes; the table has the median and the range over the rounds, and for
@@ -120,17 +120,20 @@ MEASURES: dict[str, tuple[str, Callable[[Path, argparse.Namespace], Measured]]] 
 # Started and compared
 
 
-def prepare(tree: Path, home: Path, options: argparse.Namespace) -> None:
-    """Copy the bundled run of a tree, and cut its articles into the files that both versions read."""
-    shutil.copytree(tree / "src" / "kglm" / "bundled" / "run", home / "run")
-    with gzip.open(home / "run" / "articles.jsonl.gz", "rt", encoding="utf-8") as stream:
+def prepare(old: Path, new: Path, home: Path, options: argparse.Namespace) -> None:
+    """Copy the bundled run of each tree, and cut the articles of the new one into the files that both read."""
+    for name, tree in (("old", old), ("new", new)):
+        shutil.copytree(tree / "src" / "kglm" / "bundled" / "run", home / name / "run")
+    with gzip.open(home / "new" / "run" / "articles.jsonl.gz", "rt", encoding="utf-8") as stream:
         lines = list(stream)
-    (home / "valid.jsonl").write_text("".join(lines[:VALIDATION]), encoding="utf-8")
-    (home / "scored.jsonl").write_text("".join(lines[VALIDATION : VALIDATION + options.scored]), encoding="utf-8")
-    (home / "train.jsonl").write_text("".join(lines[VALIDATION:]), encoding="utf-8")
     titles = [json.loads(line)["title"] for line in lines]
     prompts = [PROMPTS[number % len(PROMPTS)].format(title) for number, title in enumerate(titles)]
-    (home / "prompts.json").write_text(json.dumps(prompts))
+    for name in ("old", "new"):
+        folder = home / name
+        (folder / "valid.jsonl").write_text("".join(lines[:VALIDATION]), encoding="utf-8")
+        (folder / "scored.jsonl").write_text("".join(lines[VALIDATION : VALIDATION + options.scored]), encoding="utf-8")
+        (folder / "train.jsonl").write_text("".join(lines[VALIDATION:]), encoding="utf-8")
+        (folder / "prompts.json").write_text(json.dumps(prompts))
 
 
 def measure(tree: Path, name: str, home: Path, options: argparse.Namespace) -> Measured:
@@ -192,10 +195,11 @@ def main() -> None:
 def compare(old: Path, new: Path, options: argparse.Namespace) -> None:
     pairs: dict[str, list[tuple[Measured, Measured]]] = {name: [] for name in options.only}
     with tempfile.TemporaryDirectory() as folder:
-        prepare(new, Path(folder), options)
+        home = Path(folder)
+        prepare(old, new, home, options)
         for number in range(options.rounds):
             for name, done in pairs.items():
-                done.append((measure(old, name, Path(folder), options), measure(new, name, Path(folder), options)))
+                done.append((measure(old, name, home / "old", options), measure(new, name, home / "new", options)))
                 rates = [each["count"] / each["cpu"] for each in done[-1]]
                 unit = MEASURES[name][0]
                 print(f"round {number + 1}: {name:11} old {rates[0]:9,.1f}, new {rates[1]:9,.1f} {unit}/s", flush=True)

@@ -44,21 +44,13 @@ def widened(run: Run, graph: KnowledgeGraph, encoder: EncoderConfig) -> Run:
     """Copy of a run with a larger encoder, for a graph with padded vectors."""
     narrow, settings = run.settings.encoder, replace(run.settings, encoder=encoder)
     wide = Run(run.home, settings, run.vocabulary, graph, run.introductions)
-    assert run.vectors is not None and wide.vectors is not None
-    small, large = run.vectors.dim, wide.vectors.dim
-    word, entity, hidden = range(narrow.embedding), range(small), range(narrow.hidden)
-    ends = [encoder.embedding, encoder.embedding + large]
+    small, large = (each.features.vectors for each in (run, wide))
+    assert small is not None and large is not None
+    word, entity, hidden = range(narrow.embedding), range(small.dim), range(narrow.hidden)
+    ends = [encoder.embedding, encoder.embedding + large.dim]
     both = [*word, *(ends[0] + place for place in entity)]
     output = [*both, *(ends[1] + place for place in entity)]
-    places: dict[str, tuple[Sequence[int] | None, ...]] = {
-        "encoder.embedding.weight": (None, word),
-        "latent.type_head.weight": (None, word),
-        "latent.relation_RD": (None, entity),
-        "latent.text_2HD": (None, word, entity),
-        "renderer.copy.weight": (word, word),
-        "renderer.projection.weight": (word, both),
-        "renderer.projection.bias": (word,),
-    }
+    places: dict[str, tuple[Sequence[int] | None, ...]] = {"renderer.projection.weight": (None, both)}
     parameters = dict(wide.model.named_parameters())
     with torch.no_grad():
         for name, old in run.model.named_parameters():
@@ -88,7 +80,7 @@ def widened(run: Run, graph: KnowledgeGraph, encoder: EncoderConfig) -> Run:
 
 
 def _put(new: Tensor, old: Tensor, places: Sequence[Sequence[int] | None]) -> None:
-    """Set a tensor to zero except for the old values, at the given indices of each axis."""
+    """Set a tensor to zero except for the old values, at the given indices of each axis; None: at the first ones."""
     axes = [range(size) if place is None else place for place, size in zip(places, old.shape, strict=True)]
     new.zero_()
     new[np.ix_(*axes)] = old

@@ -162,7 +162,7 @@ def main() -> None:
         ]
         for part in ("train", "valid", "test")
     }
-    ours = {
+    ours: dict[str, Any] = {
         "valid": [math.exp(record["valid"]["nats"]) for record in metrics],
         "test": _test(run, home / "test.jsonl"),
         "seconds": seconds,

@@ -16,8 +16,8 @@ import torch
 
 from kglm.errors import ConfigError
 from kglm.parallel import available_cores
-from kglm.train import tensorboard as board
 from kglm.train.interrupts import interrupts
+from kglm.train.tensorboard import TensorBoardWriter
 from kglm.train.threads import choose_threads
 from support.trainers import CONFIG, TESTS, run_files, same, trainer
 
@@ -87,7 +87,7 @@ class TestInterrupts:
     def test_a_second_signal_stops_at_once(self) -> None:
         with pytest.raises(KeyboardInterrupt), interrupts() as interrupt:
             os.kill(os.getpid(), signal.SIGINT)
-            assert interrupt.asked
+            assert interrupt.requested
             os.kill(os.getpid(), signal.SIGINT)
             signal.pause()
 
@@ -102,7 +102,7 @@ class TestInterrupts:
 
         def run() -> None:
             with interrupts() as interrupt:
-                seen.append(interrupt.asked)
+                seen.append(interrupt.requested)
 
         thread = threading.Thread(target=run)
         thread.start()
@@ -129,6 +129,6 @@ class TestTensorBoard:
     def test_missing(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "torch.utils.tensorboard.writer", None)
         with pytest.raises(ConfigError, match="pip install tensorboard"):
-            board.Board(tmp_path, wanted=True)
-        board.Board(tmp_path, wanted=False).write(1, {"x": 1.0})
+            TensorBoardWriter(tmp_path, wanted=True)
+        TensorBoardWriter(tmp_path, wanted=False).write(1, {"x": 1.0})
         assert not list(tmp_path.iterdir())

@@ -84,7 +84,7 @@ def adaptive_log_probs(
         if dynamic:
             _update_weights(model, -log_p_S.mean(), trained, adaptation)
     log_p_T, cache = np.concatenate(log_p), adaptation.cache
-    cache_p_T = cache.said_again(torch.cat(hidden), surface) if cache else np.zeros(len(log_p_T))
+    cache_p_T = cache.probabilities(torch.cat(hidden), surface) if cache else np.zeros(len(log_p_T))
     return log_p_T, cache_p_T
 
 

@@ -115,7 +115,7 @@ class _Edit(NamedTuple):
 
 def _editable(live: FactAwareLM, verbaliser: Verbaliser, rng: random.Random, count: int) -> Iterator[_Edit]:
     """Draw edits of facts with one tail; first words of both tails must differ from each other and from the head's
-    other facts, so that a predicted word tells which fact it came from."""
+    other facts, so that a predicted word identifies its fact."""
     found = 0
     for _ in range(MAX_ATTEMPTS * max(count, 1)):
         if found == count:

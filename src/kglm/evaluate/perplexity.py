@@ -26,7 +26,7 @@ from kglm.evaluate.adaptive import NO_ADAPTATION, Adaptation, adaptive_log_probs
 from kglm.files import digest_of
 from kglm.linking.name_index import NameIndex
 from kglm.marginal.candidates import prepare_text
-from kglm.marginal.estimate import Estimate, MarginalConfig, known, log_marginal, log_marginal_tracked
+from kglm.marginal.estimate import Estimate, MarginalConfig, exact_estimate, log_marginal, log_marginal_tracked
 from kglm.marginal.prepared_text import AllEntities, PreparedText, read
 from kglm.model.arrays import Floats
 from kglm.model.awd_lstm import AwdLstm
@@ -155,7 +155,7 @@ class Perplexity:
         unknown_T = words_N[1:] == model.words.unknown
         penalty = math.log(max(self.run.vocabulary.unknown_types, 1))
         both = (self.adaptation.cache.mixed(log_p_T, cache_p_T, unknown_T, cost) for cost in (0.0, penalty))
-        return known(document.title, *both, unknown=int(unknown_T.sum()), started=started)
+        return exact_estimate(document.title, *both, unknown=int(unknown_T.sum()), started=started)
 
     def _latent(self, document: Document) -> Estimate:
         """Estimate of p(x), the sum over mentions and facts."""
@@ -191,7 +191,7 @@ class Perplexity:
         log_p_T, unknown_T = np.concatenate(log_p), np.concatenate(unknown)
         upp_T = log_p_T - unknown_T * math.log(max(self.run.vocabulary.unknown_types, 1))
         unknown_words = sum(word not in self.run.vocabulary for word in document.tokens[1:])
-        return known(document.title, log_p_T, upp_T, unknown=unknown_words, started=started), unexplained
+        return exact_estimate(document.title, log_p_T, upp_T, unknown=unknown_words, started=started), unexplained
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from kglm.evaluate.completion import TOP, Prediction, Row, score_prompts
 from kglm.evaluate.perplexity import Report, Scored, data_digest
 from kglm.evaluate.prompts import Prompt
 from kglm.kg.graph import KnowledgeGraph
-from kglm.marginal.estimate import known
+from kglm.marginal.estimate import exact_estimate
 from kglm.model.encoders.pretrained import NOTE, Pretrained
 from kglm.model.table import Mode
 from kglm.progress import progress
@@ -77,6 +77,6 @@ def score_document(model: Pretrained, document: Document) -> Scored:
     places = [place for place, word in enumerate(document.tokens) if place and word not in (START, END)]
     log_p_W = model.word_log_probs(document.tokens)[places]
     inside = {place for mention in document.mentions for place in range(mention.start, mention.end)}
-    estimate = known(document.title, log_p_W, log_p_W, unknown=0, started=started)
+    estimate = exact_estimate(document.title, log_p_W, log_p_W, unknown=0, started=started)
     mention_W = np.array([place in inside for place in places], np.bool_)
     return Scored(estimate, mention_W if document.annotated else None)

@@ -43,7 +43,7 @@ class Cache:
     def __bool__(self) -> bool:
         return self.share > 0
 
-    def said_again(self, h_TH: Tensor, surface: Sequence[str]) -> Floats:
+    def probabilities(self, h_TH: Tensor, surface: Sequence[str]) -> Floats:
         """Cache probability of each target, Σ α_i; the first word of `surface` is given, not a target."""
         number: dict[str, int] = {}
         word_T = torch.tensor([number.setdefault(word, len(number)) for word in surface[1 : len(h_TH) + 1]])
@@ -61,12 +61,12 @@ class Cache:
         alpha_ST = torch.nan_to_num(score_ST.softmax(-1))  # the first word has no earlier words
         return array((alpha_ST * (word_T[start:end, None] == word_T[first:end])).sum(-1))
 
-    def mixed(self, log_p_T: Floats, again_T: Floats, unknown_T: Bools, penalty: float) -> Floats:
+    def mixed(self, log_p_T: Floats, cache_T: Floats, unknown_T: Bools, penalty: float) -> Floats:
         """log p of the mixture of model and cache; unknown words from the model cost `penalty` more."""
         share_T = np.full(len(log_p_T), self.share)
         share_T[:1] = 0.0
         with np.errstate(divide="ignore"):
-            log_cache_T = np.log(again_T * share_T)
+            log_cache_T = np.log(cache_T * share_T)
         return np.asarray(np.logaddexp(log_p_T + np.log1p(-share_T) - penalty * unknown_T, log_cache_T))
 
 

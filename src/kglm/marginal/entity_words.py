@@ -41,7 +41,7 @@ class WordTable:
         self.unknown_T = text.words_N[1:] == model.words.unknown
         self._cache = cache
         self._generated_T = array(model.words.log_prob(self._h_x_TH, self._target_T))
-        self._again_T = cache.said_again(self._h_x_TH, text.surface) if cache else np.zeros(len(text))
+        self._cache_T = cache.probabilities(self._h_x_TH, text.surface) if cache else np.zeros(len(text))
         self.plain = functools.cache(self._plain)
         self._known: dict[MentionWord, tuple[float, bool]] = {}
 
@@ -51,7 +51,7 @@ class WordTable:
 
     def _plain(self, penalty: float = 0.0) -> Floats:
         """log p(x_t | no entity) at each position; an unknown word costs `penalty` more."""
-        return self._cache.mixed(self._generated_T, self._again_T, self.unknown_T, penalty)
+        return self._cache.mixed(self._generated_T, self._cache_T, self.unknown_T, penalty)
 
     def prepare(self, wanted: Iterable[MentionWord]) -> None:
         """Score the words that have no score yet, many at a time."""

@@ -132,7 +132,7 @@ def _estimate(text: Text, config: MarginalConfig, result: Result, unknown: int, 
     )
 
 
-def known(title: str, log_p_T: Floats, upp_T: Floats, *, unknown: int, started: float) -> Estimate:
+def exact_estimate(title: str, log_p_T: Floats, upp_T: Floats, *, unknown: int, started: float) -> Estimate:
     """Wrap exact log-probabilities of the targets as an `Estimate`."""
     total = float(log_p_T.sum())
     seconds = time.perf_counter() - started

@@ -131,7 +131,7 @@ class _Others:
 
     def __init__(self, prepared: PreparedText, config: ParticleConfig, rng: np.random.Generator) -> None:
         self._prepared = prepared
-        self._log_worth = np.log(config.other)
+        self._log_ratio = np.log(config.other)
         self._rng = rng
 
     def score(self, t: int, type_SC: Floats, prior_SZ: Floats, penalty: float) -> Floats:
@@ -140,8 +140,8 @@ class _Others:
         left_S = np.maximum(1 - _share(prior_SZ[:, FIRST:], log_start_S[:, None]).sum(1), 1e-6)
         words = self._prepared.words
         plain = words.plain(penalty)[t]
-        worth = 0.0 if words.unknown_T[t] else self._log_worth
-        return np.asarray(log_start_S + np.log(left_S) + plain + worth)[:, None]
+        log_ratio = 0.0 if words.unknown_T[t] else self._log_ratio
+        return np.asarray(log_start_S + np.log(left_S) + plain + log_ratio)[:, None]
 
     def density(self, type_SC: Floats, log_p_S: Floats) -> Floats:
         """p(start of e) / p(start), given log p(start of e)."""

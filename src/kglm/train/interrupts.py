@@ -14,14 +14,14 @@ class Interrupt:
     """A request to stop."""
 
     def __init__(self) -> None:
-        self.asked = False
+        self.requested = False
         """True once a signal has arrived."""
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
         del frame
-        if self.asked:  # a second signal stops at once
+        if self.requested:  # a second signal stops at once
             raise KeyboardInterrupt
-        self.asked = True
+        self.requested = True
         os.write(2, f"{signal.Signals(number).name}: finishing this step, then saving\n".encode())
 
 

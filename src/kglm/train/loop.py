@@ -41,7 +41,7 @@ from kglm.train.chunks import ChunkBuilder, Piece
 from kglm.train.encoding import EncodedDocument
 from kglm.train.interrupts import Interrupt, interrupts
 from kglm.train.processes import World
-from kglm.train.tensorboard import Board
+from kglm.train.tensorboard import TensorBoardWriter
 from kglm.train.totals import Totals, evaluate
 
 BOARD_EVERY = 20
@@ -84,7 +84,7 @@ class Trainer:
         self.step = self.epoch = self.chunk = self.bad_epochs = 0
         self.best = math.inf
         self._learner = self.world.wrap(self.model)
-        self._board = Board(run, wanted=config.tensorboard and self.world.leads)
+        self._tensorboard = TensorBoardWriter(run, wanted=config.tensorboard and self.world.leads)
         self._carried = Carried()
         self._rows: list[int] = []
         """Rows of the last chunk, in all processes."""
@@ -102,7 +102,7 @@ class Trainer:
                 if not self._run_epoch(stop_after, interrupt):
                     break
             self.save()
-        if interrupt.asked:
+        if interrupt.requested:
             raise KeyboardInterrupt
         return self.metrics
 
@@ -128,7 +128,7 @@ class Trainer:
                 done += _targets(lines)
                 advance(_targets(lines))
                 if stop:
-                    interrupt.asked = True
+                    interrupt.requested = True
                     return False
                 if save:
                     self.save()
@@ -142,7 +142,7 @@ class Trainer:
         scores: Scores = self._learner(chunk, self._carried.state_of(mine), generator=self.generator)
         loss = self._loss(scores, lines)
         due = self.world.leads and time.monotonic() - self._saved > 60 * self.config.checkpoint_minutes
-        broken, save, stop = self.world.any(not bool(torch.isfinite(loss)), due, interrupt.asked)
+        broken, save, stop = self.world.any(not bool(torch.isfinite(loss)), due, interrupt.requested)
         if broken:
             self._fail(f"the loss is {loss.item()}", lines, scores, mine)
         self.optimiser.zero_grad(set_to_none=True)
@@ -159,7 +159,7 @@ class Trainer:
         self.chunk += 1
         if self.step % BOARD_EVERY == 0 and self.config.tensorboard:
             [total] = self.world.total([loss.item() / self.world.size])
-            self._board.write(self.step, {"train/loss": total})
+            self._tensorboard.write(self.step, {"train/loss": total})
         return save, stop
 
     def _set_rate(self, lines: list[Line], done: float) -> None:
@@ -245,7 +245,7 @@ class Trainer:
             file=sys.stderr,
             flush=True,
         )
-        self._board.write(
+        self._tensorboard.write(
             self.step, {f"{part}/{name}": x for part in ("train", "valid") for name, x in record[part].items()}
         )
 

@@ -9,7 +9,7 @@ from typing import Any
 from kglm.errors import ConfigError
 
 
-class Board:
+class TensorBoardWriter:
     """Writes scalars to RUN/tensorboard; without `wanted` it does nothing."""
 
     def __init__(self, run: Path, *, wanted: bool) -> None:

@@ -215,11 +215,11 @@ class Pretrained:
         """Text of each subword in the middle of a text; empty for special subwords."""
         [anchor] = self._subwords("a", add_special_tokens=False)["input_ids"][-1:]
         size = self._model.get_output_embeddings().weight.shape[0]
-        known = min(size, len(self._subwords))
+        defined = min(size, len(self._subwords))
         skip = len(self._subwords.decode([anchor]))
-        found = self._subwords.batch_decode([[anchor, id] for id in range(known)], clean_up_tokenization_spaces=False)
+        found = self._subwords.batch_decode([[anchor, id] for id in range(defined)], clean_up_tokenization_spaces=False)
         special = {*self._subwords.all_special_ids, *self._subwords.added_tokens_decoder, self._start}
-        return ["" if id in special else text[skip:] for id, text in enumerate(found)] + [""] * (size - known)
+        return ["" if id in special else text[skip:] for id, text in enumerate(found)] + [""] * (size - defined)
 
     @cached_property
     def kinds_V(self) -> np.ndarray[Any, np.dtype[np.int64]]:
