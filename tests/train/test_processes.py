@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import socket
@@ -34,7 +33,6 @@ def train_together(home: Path, rank: int, port: int) -> None:
     """One of two processes, with the environment that `torchrun` would give it."""
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2", "RANK": str(rank)}
     train_jobs(home, rank)
-    gc.collect()
     (home / f"threads {rank}").write_text("\n".join(thread_names()))
 
 

@@ -12,6 +12,7 @@ import math
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
@@ -19,7 +20,7 @@ from typing import Any, NoReturn
 
 import msgspec
 import torch
-from torch import Generator, Tensor
+from torch import Generator, Tensor, nn
 
 from kglm.errors import KglmError
 from kglm.files import atomic_file
@@ -83,7 +84,8 @@ class Trainer:
         self.metrics: list[dict[str, Any]] = []
         self.step = self.epoch = self.chunk = self.bad_epochs = 0
         self.best = math.inf
-        self._learner = self.world.wrap(self.model)
+        self._learner: nn.Module = self.model
+        """The model as it is called for training: wrapped, while `fit` runs, if there are several processes."""
         self._tensorboard = TensorBoardWriter(run, wanted=config.tensorboard and self.world.leads)
         self._carried = Carried()
         self._rows: list[int] = []
@@ -97,7 +99,7 @@ class Trainer:
         Ctrl-C stops after the current step; KeyboardInterrupt is raised when the run is saved.
         """
         self.run.mkdir(parents=True, exist_ok=True)
-        with interrupts() as interrupt:
+        with interrupts() as interrupt, self._wrapped():
             while self.epoch < self.config.epochs and self.bad_epochs < self.config.patience:
                 if not self._run_epoch(stop_after, interrupt):
                     break
@@ -105,6 +107,15 @@ class Trainer:
         if interrupt.requested:
             raise KeyboardInterrupt
         return self.metrics
+
+    @contextmanager
+    def _wrapped(self) -> Iterator[None]:
+        """Train the wrapped model; the wrapper must be gone before the process group is: see `processes.joined`."""
+        self._learner = self.world.wrap(self.model)
+        try:
+            yield
+        finally:
+            self._learner = self.model
 
     def _run_epoch(self, stop_after: int | None, interrupt: Interrupt) -> bool:
         """Train on the rest of an epoch; False if it was stopped before the end."""

@@ -6,7 +6,6 @@ the same random numbers, so their number changes the speed of training but not i
 
 from __future__ import annotations
 
-import atexit
 import gc
 import importlib
 import os
@@ -99,10 +98,12 @@ def choose_device(name: str) -> torch.device:
 def joined(device: str = "cpu") -> Iterator[World]:
     """Join the process group that `torchrun` describes in the environment; without one, yield a `World` of one process.
 
-    The communication threads of gloo must end before the interpreter does: a thread that then releases a tensor waits
-    for an interpreter that is gone, and aborts the process. They end when the last reference to the group is dropped.
-    `torch.distributed.nn` would keep one for good, as the default of its functions, if it were first imported (by
-    DistributedDataParallel) while the group exists. The wrapped model keeps one in a reference cycle.
+    The communication threads of gloo must end before the interpreter does: a thread that releases a tensor while the
+    interpreter shuts down aborts the process. They end when the last reference to the group is dropped, and that must
+    be the one of `destroy_process_group`, which does not hold the interpreter's lock while it waits for the threads;
+    anywhere else the two may wait for each other. So no other reference may be left then: a wrapped model, which is a
+    reference cycle, is collected before; and `torch.distributed.nn`, whose functions keep the group as a default if the
+    module is first imported while there is one (by DistributedDataParallel), is imported before.
     """
     place = choose_device(device)
     size = int(os.environ.get("WORLD_SIZE", "1"))
@@ -114,5 +115,5 @@ def joined(device: str = "cpu") -> Iterator[World]:
     try:
         yield World(torch.distributed.get_rank(), size, place)
     finally:
+        gc.collect()
         torch.distributed.destroy_process_group()
-        atexit.register(gc.collect)
