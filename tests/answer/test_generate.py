@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kglm.answer.generate import SILENT, GenerateConfig, Spoken, best_way, generate, repeated
+from kglm.answer.generate import EXCLUDED, GenerateConfig, Generated, best_explanation, generate, repeated
 from kglm.answer.next_word import Derivation, next_words
 from kglm.answer.reading import Reading, Span, read
 from kglm.errors import ConfigError
@@ -27,7 +27,7 @@ def reading(toy: Toy) -> Reading:
     return read(toy, toy.model, ["Mario"], [(1.0, [Span(0, 1, toy.graph.number("Q1"))])])
 
 
-def said(reading: Reading, **options: object) -> list[Spoken]:
+def said(reading: Reading, **options: object) -> list[Generated]:
     """By default, drawn from the model as it is."""
     options = {"temperature": 1.0, "top_p": 1.0} | options
     return [spoken for spoken, _ in generate(reading, GenerateConfig(**options))]  # type: ignore[arg-type]
@@ -36,9 +36,9 @@ def said(reading: Reading, **options: object) -> list[Spoken]:
 def test_a_word_and_the_way_to_it_are_drawn_as_often_as_they_are_probable(reading: Reading) -> None:
     words, count = next_words(reading), 400
     drawn = [said(reading, words=1, seed=seed)[0] for seed in range(count)]
-    sayable = {word: words[word] for word in words.words if word not in SILENT}
-    of_words, of_ways = Counter(s.word for s in drawn), Counter((s.word, s.reason._replace(p=0)) for s in drawn)
-    assert not set(of_words) & set(SILENT)
+    sayable = {word: words[word] for word in words.words if word not in EXCLUDED}
+    of_words, of_ways = Counter(s.word for s in drawn), Counter((s.word, s.explanation._replace(p=0)) for s in drawn)
+    assert not set(of_words) & set(EXCLUDED)
     for word, p in sayable.items():
         assert_share(of_words[word], count, p / sum(sayable.values()))
         for reason in words.derivations(word):
@@ -55,10 +55,10 @@ def test_what_follows_depends_on_who_was_mentioned(reading: Reading) -> None:
     for spoken, after in generate(reading, GenerateConfig(words=12, seed=3)):
         words = next_words(before)
         assert words[spoken.word] == pytest.approx(spoken.p)
-        assert any(reason == spoken.reason for reason in words.derivations(spoken.word))
-        if spoken.reason.type in (Type.NEW, Type.RELATED):
-            assert after.histories.running_S[0] == spoken.reason.entity
-        elif spoken.reason.type == Type.NONE:
+        assert any(reason == spoken.explanation for reason in words.derivations(spoken.word))
+        if spoken.explanation.type in (Type.NEW, Type.RELATED):
+            assert after.histories.running_S[0] == spoken.explanation.entity
+        elif spoken.explanation.type == Type.NONE:
             assert after.histories.running_S[0] == -1
         before = after
 
@@ -72,14 +72,14 @@ def test_the_same_seed_says_the_same(reading: Reading) -> None:
 def test_a_beam_of_one_is_greedy_and_wider_is_no_worse(reading: Reading) -> None:
     greedy = said(reading, words=6, temperature=0)
     assert [s.word for s in said(reading, words=6, beam=1)] == [s.word for s in greedy]
-    assert [s.reason for s in said(reading, words=6, beam=1)] == [s.reason for s in greedy]
+    assert [s.explanation for s in said(reading, words=6, beam=1)] == [s.explanation for s in greedy]
     score = {width: sum(math.log(s.p) for s in said(reading, words=4, beam=width)) for width in (1, 8)}
     assert score[8] >= score[1] - 1e-9
 
 
 def test_top_p_leaves_out_the_improbable(reading: Reading) -> None:
     words = next_words(reading)
-    best = max((word for word in words.words if word not in SILENT), key=lambda word: words[word])
+    best = max((word for word in words.words if word not in EXCLUDED), key=lambda word: words[word])
     assert {said(reading, words=1, top_p=1e-6, seed=seed)[0].word for seed in range(20)} == {best}
 
 
@@ -107,7 +107,7 @@ def test_the_best_way_is_the_best_step() -> None:
         Derivation(0.2, Type.RELATED, 7, 1, 4),
         Derivation(0.1, Type.NEW, 8),
     ]
-    assert best_way(reasons) == reasons[1]
+    assert best_explanation(reasons) == reasons[1]
 
 
 @pytest.mark.parametrize(

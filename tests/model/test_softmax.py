@@ -25,7 +25,7 @@ def inputs(rows: int, columns: int, seed: int, changed: int = 0) -> tuple[Tensor
 
 def plain(h: Tensor, weight: Tensor, bias: Tensor, changes: Changes) -> Tensor:
     scores = h @ weight.T + bias
-    return scores.index_put((changes.row_O, changes.column_O), changes.amount_O, accumulate=True).logsumexp(-1)
+    return scores.index_put((changes.row_Y, changes.column_Y), changes.amount_Y, accumulate=True).logsumexp(-1)
 
 
 @pytest.fixture(params=[1 << 23, 12], ids=["one block", "many"])
@@ -41,7 +41,7 @@ def test_values_and_gradients_are_those_of_the_plain_formula(uneven: bool, weigh
     gradient = {"one": torch.ones(7), "even": torch.full((7,), -0.3), "different": torch.arange(7.0) - 2}[weights]
     results = []
     for value in (linear_logsumexp(h, weight, bias, changes, uneven=uneven), plain(h, weight, bias, changes)):
-        gradients = torch.autograd.grad(value, (h, weight, bias, changes.amount_O), gradient.double())
+        gradients = torch.autograd.grad(value, (h, weight, bias, changes.amount_Y), gradient.double())
         results.append((value, *gradients))
     for fast, slow in zip(*results, strict=True):
         torch.testing.assert_close(fast, slow, rtol=1e-12, atol=1e-12)
@@ -53,18 +53,18 @@ def test_gradients_check_numerically(rows: int, columns: int, changed: int, seed
     h, weight, bias, changes = inputs(rows, columns, seed, changed)
 
     def value(h: Tensor, weight: Tensor, bias: Tensor, amount: Tensor) -> Tensor:
-        lse = linear_logsumexp(h, weight, bias, changes._replace(amount_O=amount))
+        lse = linear_logsumexp(h, weight, bias, changes._replace(amount_Y=amount))
         return (lse * torch.arange(1.0, rows + 1)).sum()
 
-    assert torch.autograd.gradcheck(value, (h, weight, bias, changes.amount_O))
+    assert torch.autograd.gradcheck(value, (h, weight, bias, changes.amount_Y))
 
 
 @pytest.mark.parametrize("needed", range(4))
 def test_what_needs_no_gradient_gets_none(needed: int) -> None:
     tensors = inputs(4, 5, 1, changed=3)
-    values = [tensor.detach() for tensor in (*tensors[:3], tensors[3].amount_O)]
+    values = [tensor.detach() for tensor in (*tensors[:3], tensors[3].amount_Y)]
     values[needed].requires_grad_()
-    lse = linear_logsumexp(*values[:3], tensors[3]._replace(amount_O=values[3]))
+    lse = linear_logsumexp(*values[:3], tensors[3]._replace(amount_Y=values[3]))
     lse.sum().backward()
     assert [value.grad is not None for value in values] == [place == needed for place in range(4)]
 

@@ -93,7 +93,7 @@ def test_a_run_begins_with_the_weights_of_another(
 ) -> None:
     still = replace(SETTINGS, train=replace(SETTINGS.train, learning_rate=1e-9, average="none", epochs=1))
     train(still, [DOCUMENTS], [DOCUMENTS], kg, tmp_path / "next", start=run)
-    assert "anew" not in capsys.readouterr().err
+    assert "initialised" not in capsys.readouterr().err
     old, new = (load_tensors(home / "model.safetensors") for home in (run, tmp_path / "next"))
     assert old.keys() == new.keys()
     assert all(torch.allclose(old[name], new[name], atol=1e-5) for name in old)
@@ -103,7 +103,7 @@ def test_a_run_begins_with_the_weights_of_another(
 
     train(load_config("tiny", "proposal", ["train.epochs=1"]), [DOCUMENTS], [DOCUMENTS], kg, tmp_path / "q", start=run)
     train(still, [DOCUMENTS], [DOCUMENTS], kg, tmp_path / "back", start=tmp_path / "q")
-    assert "begin anew" in capsys.readouterr().err, "a proposal says no words"
+    assert "they are initialised" in capsys.readouterr().err, "a proposal has no word bias"
 
     wide = load_config("tiny", "kglm", ["encoder.hidden=23"])
     with pytest.raises(ConfigError, match="its encoder has another encoder"):
@@ -254,7 +254,7 @@ class TestGraphs:
             scores = after.model.score(ChunkBuilder.of(after).build([whole(document)]))
         assert torch.isfinite(scores.total_BT).all() and not scores.unknown_BT.any(), "its name is copied"
 
-    def test_vectors_that_were_trained_anew(self, run: Path, kg: Path, tmp_path: Path) -> None:
+    def test_vectors_that_were_trained_again(self, run: Path, kg: Path, tmp_path: Path) -> None:
         path = self.moved(kg, tmp_path)
         embed_graph(path, TransEConfig(dim=16, epochs=1, held_out=0, seed=5))
         with pytest.raises(DataError, match="are not those that this run was trained with; train it again"):

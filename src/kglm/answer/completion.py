@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, overload
 
 from kglm.answer.next_word import Derivation, NextWords
 from kglm.kg.graph import KnowledgeGraph
@@ -67,13 +67,48 @@ class Reason:
         return {**result, "copied": self.copied, "text": str(self)}
 
 
+class Reasons(Sequence[Reason]):
+    """The reasons of a word. A word has hundreds, of which few are looked at: each gets its labels when it is read."""
+
+    def __init__(self, graph: KnowledgeGraph, derivations: Sequence[Derivation]) -> None:
+        self._graph = graph
+        self._derivations = derivations
+
+    def __len__(self) -> int:
+        return len(self._derivations)
+
+    @overload
+    def __getitem__(self, index: int) -> Reason: ...
+    @overload
+    def __getitem__(self, index: slice) -> Reasons: ...
+    def __getitem__(self, index: int | slice) -> Reason | Reasons:
+        if isinstance(index, slice):
+            return Reasons(self._graph, self._derivations[index])
+        return Reason.of(self._graph, self._derivations[index])
+
+    @property
+    def p(self) -> float:
+        """Their total share of the word's probability."""
+        return sum(derivation.p for derivation in self._derivations)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Reasons) and list(self) == list(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{reason.p:.1%} {reason}" for reason in self[:3])
+        return f"[{shown}{f', … {len(self)} reasons' if len(self) > 3 else ''}]"
+
+
 @dataclass(frozen=True)
 class Word:
     """A candidate for the next word, its probability, and its reasons, the largest share first."""
 
     word: str
     p: float
-    reasons: tuple[Reason, ...]
+    reasons: Reasons
 
     def to_json(self, *, reasons: int = MAX_REASONS) -> dict[str, Any]:
         """The JSON form with at most `reasons` reasons; the others are counted and summed."""
@@ -82,7 +117,7 @@ class Word:
             "word": self.word,
             "p": self.p,
             "reasons": [reason.to_json() for reason in self.reasons[:reasons]],
-            "further_reasons": {"count": len(further), "p": sum(reason.p for reason in further)},
+            "further_reasons": {"count": len(further), "p": further.p},
         }
 
 
@@ -167,7 +202,7 @@ class Completion:
     def with_top(self, count: int) -> Completion:
         """The same completion with this many words."""
         words = tuple(
-            Word(word, p, tuple(Reason.of(self.graph, each) for each in self.distribution.derivations(word)))
+            Word(word, p, Reasons(self.graph, self.distribution.derivations(word)))
             for word, p in self.distribution.top(count)
         )
         return Completion(self.prompt, words, self.rest, self.mentions, self.graph, self.distribution, self.linked)
@@ -190,4 +225,4 @@ def _node(graph: KnowledgeGraph, node: int) -> Named | None:
     return Named(graph.id(node), graph.label(node)) if node >= 0 else None
 
 
-__all__ = ["Completion", "GeneratedWord", "LinkedMention", "Named", "Reason", "Word", "linked_mentions"]
+__all__ = ["Completion", "GeneratedWord", "LinkedMention", "Named", "Reason", "Reasons", "Word", "linked_mentions"]

@@ -1,9 +1,8 @@
-"""Text, word by word: drawn from the model, or the best that a beam finds. Every word carries the reason it came by.
+"""Generate text word by word, by sampling or by beam search. Each word has the explanation that it was drawn with.
 
-A word is drawn from the distribution of the next word, and then one of the ways to it in proportion to its share: that
-is a draw of (z_t, x_t) from the model. Who is mentioned decides what comes next: the local graph grows as entities are
-named. What the enumeration leaves out (`NextWords.rest`) is never drawn, nor are the unknown word and the marks of
-padding and start.
+A word is drawn from the distribution of the next word, and then one of its explanations in proportion to its share:
+together a draw of (z_t, x_t) from the model. The local graph grows as entities are mentioned. What the enumeration
+leaves out (`NextWords.rest`) is never drawn, nor are the unknown word and the marks of padding and start.
 """
 
 from __future__ import annotations
@@ -24,26 +23,26 @@ from kglm.model.types import Type
 from kglm.text.document import END, START
 from kglm.text.vocabulary import PADDING, UNKNOWN
 
-SILENT = (PADDING, UNKNOWN, START)
-"""Words that are never said."""
+EXCLUDED = (PADDING, UNKNOWN, START)
+"""Words that are never generated."""
 STEPS = {Type.NONE: NONE, Type.CONTINUE: CONTINUE, Type.NEW: FIRST, Type.RELATED: FIRST}
 
 
 @dataclass(frozen=True)
 class GenerateConfig:
-    """How to generate."""
+    """Settings of generation."""
 
     words: int = 40
-    """How many words to say; marks of sentence ends are not counted."""
+    """Number of words, not counting marks of sentence ends."""
     temperature: float = 0.7
-    """Below 1, probable words become more so; 0 takes the most probable. 1 is the model's own distribution."""
+    """1 is the model's distribution; below 1, probable words become more probable; 0 takes the most probable word."""
     top_p: float = 0.9
-    """Draw only from the most probable words that together have this share."""
+    """Draw only from the most probable words that together have this probability."""
     seed: int = 0
     beam: int = 0
-    """Width of a beam, instead of drawing; 1 is greedy."""
+    """Beam width instead of sampling; 1 is greedy."""
     repeat: int = 8
-    """So many words in a row are not said twice where the most probable is taken: it runs in circles. 0: they are."""
+    """Length of word sequences that greedy and beam search do not repeat, so that they do not loop; 0 allows all."""
 
     def __post_init__(self) -> None:
         if self.words < 0 or self.beam < 0:
@@ -58,80 +57,84 @@ class GenerateConfig:
             raise ConfigError(f"top_p = {self.top_p}", remedy="give a share above 0, at most 1")
 
 
-class Spoken(NamedTuple):
-    """A word, its probability, and the way it came by."""
+class Generated(NamedTuple):
+    """A word, its probability, and the explanation that it was drawn with."""
 
     word: str
     p: float
-    reason: Derivation
+    explanation: Derivation
 
 
 def generate(
     reading: Reading,
     config: GenerateConfig,
-    enumerate_: NextWordConfig | None = None,
+    limits: NextWordConfig | None = None,
     pause: Callable[[], None] = lambda: None,
-) -> Iterator[tuple[Spoken, Reading]]:
-    """Words one by one, each with the reading after it. `pause` is called before each is computed: it may end it all by
-    raising something."""
+) -> Iterator[tuple[Generated, Reading]]:
+    """Generate words one by one, each with the reading after it.
+
+    `pause` is called before each word is computed; an exception that it raises ends the generation.
+    """
     if config.beam:
-        yield from _beam(reading, config, enumerate_, pause)
+        yield from _beam(reading, config, limits, pause)
         return
     rng = np.random.default_rng(config.seed)
     which = rng.choice(len(reading.weight_S), p=reading.weight_S)
     reading = reading.only(int(which if config.temperature else reading.weight_S.argmax()))
-    said = 0
+    count = 0
     for _ in range(_limit(config)):
-        if said >= config.words:
+        if count >= config.words:
             return
         pause()
-        words = next_words(reading, enumerate_)
+        words = next_words(reading, limits)
         index = _draw(words, reading, config, rng)
         if index is None:
             return
-        spoken = Spoken(words.words[index], float(words.p_N[index]), _way(words, words.words[index], rng, config))
-        reading = _follow(reading, spoken)
-        yield spoken, reading
-        said += _counts(spoken.word)
+        generated = Generated(
+            words.words[index], float(words.p_N[index]), _explanation(words, words.words[index], rng, config)
+        )
+        reading = _follow(reading, generated)
+        yield generated, reading
+        count += _is_counted(generated.word)
 
 
-def _counts(word: str) -> bool:
+def _is_counted(word: str) -> bool:
     return word != END
 
 
 def _limit(config: GenerateConfig) -> int:
-    """Steps after which it is enough even if most are sentence ends."""
+    """Maximum number of steps, even if most of them are sentence ends."""
     return 2 * config.words
 
 
-def _speakable(words: NextWords, silent: Iterable[str] = SILENT) -> Floats:
+def _allowed(words: NextWords, excluded: Iterable[str] = EXCLUDED) -> Floats:
     p_N = words.p_N.copy()
-    for word in silent:
+    for word in excluded:
         if (place := words.index(word)) is not None:
             p_N[place] = 0.0
     return p_N
 
 
-def _new(words: NextWords, reading: Reading, config: GenerateConfig) -> Floats:
-    """p of the words that may be said where the most probable is taken."""
-    return _speakable(words, (*SILENT, *repeated(reading.surface, config.repeat)))
+def _unrepeated(words: NextWords, reading: Reading, config: GenerateConfig) -> Floats:
+    """Probabilities without those of words that would repeat a sequence."""
+    return _allowed(words, (*EXCLUDED, *repeated(reading.surface, config.repeat)))
 
 
-def repeated(said: Sequence[str], length: int) -> set[str]:
-    """The words after which the last `length` words of a text would have been said before."""
-    if not 0 < length <= len(said):
+def repeated(words: Sequence[str], length: int) -> set[str]:
+    """Words that would repeat an earlier sequence of `length` words."""
+    if not 0 < length <= len(words):
         return set()
-    last = tuple(said[len(said) - length + 1 :])
+    last = tuple(words[len(words) - length + 1 :])
     return {
-        said[start + length - 1]
-        for start in range(len(said) - length + 1)
-        if tuple(said[start : start + length - 1]) == last
+        words[start + length - 1]
+        for start in range(len(words) - length + 1)
+        if tuple(words[start : start + length - 1]) == last
     }
 
 
 def _draw(words: NextWords, reading: Reading, config: GenerateConfig, rng: np.random.Generator) -> int | None:
-    """The place of the next word; None when there is none to say."""
-    p_N = _speakable(words) if config.temperature else _new(words, reading, config)
+    """Index of the next word; None if no word has probability."""
+    p_N = _allowed(words) if config.temperature else _unrepeated(words, reading, config)
     if not p_N.any():
         return None
     if config.temperature == 0:
@@ -146,63 +149,63 @@ def _draw(words: NextWords, reading: Reading, config: GenerateConfig, rng: np.ra
     return int(kept[min(int(np.searchsorted(until, rng.random() * until[-1], side="right")), len(kept) - 1)])
 
 
-def _way(words: NextWords, word: str, rng: np.random.Generator, config: GenerateConfig) -> Derivation:
-    """One of the reasons for a word; the most probable if nothing is drawn."""
-    reasons = words.derivations(word)
+def _explanation(words: NextWords, word: str, rng: np.random.Generator, config: GenerateConfig) -> Derivation:
+    """Draw one of the explanations of a word; take the most probable if the temperature is 0."""
+    explanations = words.derivations(word)
     if config.temperature == 0:
-        return best_way(reasons)
-    until = np.cumsum([reason.p for reason in reasons])
-    return reasons[min(int(np.searchsorted(until, rng.random() * until[-1], side="right")), len(reasons) - 1)]
+        return best_explanation(explanations)
+    until = np.cumsum([explanation.p for explanation in explanations])
+    return explanations[min(int(np.searchsorted(until, rng.random() * until[-1], side="right")), len(explanations) - 1)]
 
 
-def best_way(reasons: list[Derivation]) -> Derivation:
-    """The greatest reason of the most probable step."""
-    mass = steps(reasons)
+def best_explanation(explanations: list[Derivation]) -> Derivation:
+    """The most probable explanation of the most probable step."""
+    mass = steps(explanations)
     best = max(mass, key=lambda key: mass[key])
-    return next(reason for reason in reasons if (STEPS[reason.type], reason.entity) == best)
+    return next(explanation for explanation in explanations if (STEPS[explanation.type], explanation.entity) == best)
 
 
-def steps(reasons: Iterable[Derivation]) -> dict[tuple[int, int], float]:
-    """What each step (column, entity) has of the reasons: several facts, copied or not, may lead to one mention."""
+def steps(explanations: Iterable[Derivation]) -> dict[tuple[int, int], float]:
+    """Probability of each step (column, entity): several facts, copied or generated, may lead to one mention."""
     mass: dict[tuple[int, int], float] = {}
-    for reason in reasons:
-        key = (STEPS[reason.type], reason.entity)
-        mass[key] = mass.get(key, 0.0) + reason.p
+    for explanation in explanations:
+        key = (STEPS[explanation.type], explanation.entity)
+        mass[key] = mass.get(key, 0.0) + explanation.p
     return mass
 
 
-def _follow(reading: Reading, spoken: Spoken) -> Reading:
-    """The reading after a word that was said for this reason."""
-    return reading.step(spoken.word, STEPS[spoken.reason.type], spoken.reason.entity)
+def _follow(reading: Reading, generated: Generated) -> Reading:
+    """The reading after a generated word."""
+    return reading.step(generated.word, STEPS[generated.explanation.type], generated.explanation.entity)
 
 
 class _Hypothesis(NamedTuple):
     log_p: float
-    said: int
+    length: int
     reading: Reading
-    text: tuple[tuple[Spoken, Reading], ...]
+    text: tuple[tuple[Generated, Reading], ...]
 
 
 def _beam(
-    reading: Reading, config: GenerateConfig, enumerate_: NextWordConfig | None, pause: Callable[[], None]
-) -> Iterator[tuple[Spoken, Reading]]:
-    """The most probable text that a beam over words finds; each word by its most probable step."""
+    reading: Reading, config: GenerateConfig, limits: NextWordConfig | None, pause: Callable[[], None]
+) -> Iterator[tuple[Generated, Reading]]:
+    """The most probable text that beam search over words finds; each word takes its most probable step."""
     start = reading.only(int(np.argmax(reading.weight_S)))
     beam = [_Hypothesis(0.0, 0, start, ())]
     for _ in range(_limit(config)):
-        if all(each.said >= config.words for each in beam):
+        if all(each.length >= config.words for each in beam):
             break
         found: list[tuple[float, int, str, float]] = []
         spread: list[NextWords | None] = []
         for number, each in enumerate(beam):
-            if each.said >= config.words:
+            if each.length >= config.words:
                 found.append((each.log_p, number, "", 1.0))
                 spread.append(None)
                 continue
             pause()
-            words = next_words(each.reading, enumerate_)
+            words = next_words(each.reading, limits)
             spread.append(words)
-            p_N = _new(words, each.reading, config)
+            p_N = _unrepeated(words, each.reading, config)
             for place in _best(p_N, config.beam).tolist():
                 found.append((each.log_p + math.log(p_N[place]), number, words.words[place], float(p_N[place])))
         if not found:
@@ -215,14 +218,14 @@ def _beam(
 
 
 def _best(p_N: Floats, count: int) -> Ints:
-    """The places of the greatest, none of them zero."""
+    """Indices of the largest probabilities, without zeros."""
     order = np.argsort(-p_N, kind="stable")[:count]
     return np.asarray(order[p_N[order] > 0], np.int64)
 
 
 def _extended(before: _Hypothesis, words: NextWords | None, log_p: float, word: str, p: float) -> _Hypothesis:
-    if words is None:  # it is as long as it should be
+    if words is None:  # the text is complete
         return before
-    spoken = Spoken(word, p, best_way(words.derivations(word)))
-    reading = _follow(before.reading, spoken)
-    return _Hypothesis(log_p, before.said + _counts(word), reading, (*before.text, (spoken, reading)))
+    generated = Generated(word, p, best_explanation(words.derivations(word)))
+    reading = _follow(before.reading, generated)
+    return _Hypothesis(log_p, before.length + _is_counted(word), reading, (*before.text, (generated, reading)))

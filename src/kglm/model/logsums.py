@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 
-def masked_logsumexp(score_SJ: Tensor, mask_SJ: Tensor) -> Tensor:
+def masked_logsumexp(score_NJ: Tensor, mask_NJ: Tensor) -> Tensor:
     """log Σ exp over the marked scores of a row; -inf, with no gradient, where none is marked."""
-    some_S = mask_SJ.any(-1)
-    masked = score_SJ.masked_fill(~mask_SJ, -math.inf)
-    safe = torch.where(some_S[:, None], masked, torch.zeros_like(masked))
-    return safe.logsumexp(-1).masked_fill(~some_S, -math.inf)
+    some_N = mask_NJ.any(-1)
+    masked = score_NJ.masked_fill(~mask_NJ, -math.inf)
+    safe = torch.where(some_N[:, None], masked, torch.zeros_like(masked))
+    return safe.logsumexp(-1).masked_fill(~some_N, -math.inf)
 
 
 def plus(log_type: Tensor, log_entity: Tensor) -> Tensor:

@@ -71,8 +71,8 @@ class NewEntityHead(nn.Module):
         changes = None
         if self.config.frequency_bias and len(own.start_Y):
             changes = self._without_own(own, at_N, len(place_M), entities)
-            chosen_Y = changes.column_O == place_N[changes.row_O]
-            score_N = score_N.index_add(0, changes.row_O[chosen_Y], changes.amount_O[chosen_Y])
+            chosen_Y = changes.column_Y == place_N[changes.row_Y]
+            score_N = score_N.index_add(0, changes.row_Y[chosen_Y], changes.amount_Y[chosen_Y])
         log_z_N = linear_logsumexp(query_NQ, entities.real_EQ, bias_E, changes, uneven=True)
         none_M = h_MD.new_full((len(place_M),), -math.inf)
         return none_M.index_copy(0, at_N, self.mixed(score_N - log_z_N, entities))

@@ -13,13 +13,13 @@ Facts = Literal["all", "topic", "none"]
 MentionTypes = Literal["continue", "paper"]
 """Whether further words of a mention have the type `continue`, or each word is drawn by itself, as in the paper."""
 Marginal = Literal["annotated", "all", "entity"]
-"""Over which ways to reach an entity a mention's probability is summed: the facts that the annotation lists (the
-paper), all facts of the local graph, or all of these and `new` too."""
+"""Explanations that the probability of a mention sums over: the facts that the annotation lists (the paper), all facts
+of the local graph, or all facts and `new`."""
 
 
 @dataclass(frozen=True)
 class LatentConfig:
-    """Options of the latent variables, and of what they say; by default `best`. `PAPER` has no refinement."""
+    """Options of the latent variables and of entity words. The default is the preset `best`; `PAPER` has none."""
 
     facts: Facts = "all"
     """Parents of related mentions: all entities mentioned before, only the given topic (NKLM), none (EntityCopyNet)."""

@@ -4,11 +4,11 @@
     entity e:    h' = W_proj [h_x ; v_e];  one softmax over V with scores W h' + b and over the slots j of e with
                  scores tanh(h'ᵀ W_copy) · a_j, where a_j is the alias LSTM's output at that word
 
-What the paper does not have: a slot that comes next in its alias, as the words of the mention so far are those before
-it, has a learned bias, one at the first word of a mention and one further on.
+Refinement, not in the paper: an alias slot that comes next after the words of the mention so far has a learned bias,
+one for the first word of a mention and one for later words.
 
-The probability of a word is its generated mass, if it is in V, plus that of every slot that says it. A word that is not
-in V is copied, or else it is the unknown word: the unknown word never stands for one that could be copied.
+The probability of a word is its generated mass, if it is in V, plus that of every slot that holds it. A word outside of
+V is copied if a slot holds it; otherwise it is scored as the unknown word.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from kglm.model.word_head import WordHead
 
 
 class WordScores(NamedTuple):
-    """log p(word | entity), and whether it was paid for as the unknown word."""
+    """log p(word | entity), and whether it is scored as the unknown word."""
 
     log_p_I: Tensor
     unknown_I: Tensor
 
 
 class Renderer(nn.Module):
-    """Rendering of entities; the word matrix W and its bias b are shared with the plain words."""
+    """p(word | entity); the word matrix W and its bias b are shared with plain words."""
 
     def __init__(self, hidden: int, entity_size: int, *, alias_order: bool = True) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ class Renderer(nn.Module):
         entities, aliases, length = alias_UAL.shape
         alias_NL = alias_UAL.flatten(0, 1)
         length_N = (alias_NL != words.padding).sum(1)
-        some_N = length_N.nonzero()[:, 0]  # most of the places for words are empty
+        some_N = length_N.nonzero()[:, 0]  # most alias slots are empty
         embedded_NLH = words.embed(alias_NL[some_N])
         encoded_NLH = embedded_NLH.new_zeros(len(alias_NL), length, embedded_NLH.shape[-1])
         if len(some_N):
@@ -62,7 +62,7 @@ class Renderer(nn.Module):
         return projected
 
     def project_apart(self, h_TH: Tensor, entity_UD: Tensor) -> tuple[Tensor, Tensor]:
-        """h' = a + c: the part of the text and the part of the entity."""
+        """The two terms of h' = a + c: one of the text, one of the entity."""
         weight_HH, weight_HD = torch.split(self.projection.weight, [h_TH.shape[1], entity_UD.shape[1]], 1)
         return torch.nn.functional.linear(h_TH, weight_HH, self.projection.bias), entity_UD @ weight_HD.T
 

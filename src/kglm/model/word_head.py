@@ -1,6 +1,6 @@
 """The output layer over words, softmax(W h + b), and the word embeddings: the only way to the output matrix.
 
-Legend: `kglm.model`. Rows are positions or samples of any kind (S).
+Letters: see `kglm.model`; N are rows of any kind.
 """
 
 from __future__ import annotations
@@ -50,33 +50,33 @@ class WordHead:
 
     # Scores and probabilities
 
-    def products(self, h_SH: Tensor) -> Tensor:
+    def products(self, h_NH: Tensor) -> Tensor:
         """W h of every word, without the bias (S × V)."""
-        return functional.linear(h_SH, self.weight_VH)
+        return functional.linear(h_NH, self.weight_VH)
 
-    def scores(self, h_SH: Tensor) -> Tensor:
+    def scores(self, h_NH: Tensor) -> Tensor:
         """W h + b of every word (S × V)."""
-        return functional.linear(h_SH, self.weight_VH, self.bias_V)
+        return functional.linear(h_NH, self.weight_VH, self.bias_V)
 
-    def score(self, h_SH: Tensor, word_S: Tensor) -> Tensor:
+    def score(self, h_NH: Tensor, word_N: Tensor) -> Tensor:
         """W h + b of one word for each row."""
-        return linear_score(h_SH, self.weight_VH, self._bias, word_S)
+        return linear_score(h_NH, self.weight_VH, self._bias, word_N)
 
-    def log_sum(self, h_SH: Tensor, *, uneven: bool = False) -> Tensor:
+    def log_sum(self, h_NH: Tensor, *, uneven: bool = False) -> Tensor:
         """log Σ_v exp(W h + b)_v of each row; `uneven` says that rows will have different gradients."""
-        return linear_logsumexp(h_SH, self.weight_VH, self.bias_V, uneven=uneven)
+        return linear_logsumexp(h_NH, self.weight_VH, self.bias_V, uneven=uneven)
 
-    def pair_log_sums(self, left_TH: Tensor, right_UH: Tensor, left_P: Tensor, right_P: Tensor) -> Tensor:
+    def pair_log_sums(self, left_TH: Tensor, right_UH: Tensor, left_N: Tensor, right_N: Tensor) -> Tensor:
         """log Σ_v exp(W (a_t + c_u) + b)_v of many pairs (t, u); without gradient."""
-        return pair_logsumexp(left_TH, right_UH, self.weight_VH, self._bias, left_P, right_P)
+        return pair_logsumexp(left_TH, right_UH, self.weight_VH, self._bias, left_N, right_N)
 
-    def log_prob(self, h_SH: Tensor, word_S: Tensor) -> Tensor:
+    def log_prob(self, h_NH: Tensor, word_N: Tensor) -> Tensor:
         """log p of one word for each row."""
-        return linear_log_prob(h_SH, self.weight_VH, self._bias, word_S)
+        return linear_log_prob(h_NH, self.weight_VH, self._bias, word_N)
 
-    def log_probs(self, h_SH: Tensor) -> Tensor:
+    def log_probs(self, h_NH: Tensor) -> Tensor:
         """log p of every word (S × V): for few rows, because all of it is held."""
-        return linear_log_probs(h_SH, self.weight_VH, self._bias)
+        return linear_log_probs(h_NH, self.weight_VH, self._bias)
 
     @property
     def _bias(self) -> Tensor:

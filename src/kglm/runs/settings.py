@@ -31,12 +31,12 @@ TUNABLE = (
     "device",
     "tensorboard",
 )
-"""What may be changed when a run is taken up again."""
+"""Settings that may change when training resumes."""
 
 
 @dataclass(frozen=True)
 class DataConfig:
-    """How documents become numbers."""
+    """Vocabulary, aliases and encoding of documents."""
 
     min_count: int = 3
     """Words seen less often in training are unknown."""
@@ -58,7 +58,7 @@ class DataConfig:
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """How to train."""
+    """Training settings."""
 
     rows: int = 60
     """Documents in a batch."""
@@ -105,7 +105,7 @@ class TrainConfig:
         if self.average == "triggered" and self.nonmonotone > self.patience:
             raise ConfigError(
                 f"train.nonmonotone = {self.nonmonotone} is more than train.patience = {self.patience}",
-                remedy="or the run ends before the average begins",
+                remedy="set it at most to the patience: otherwise training ends before averaging starts",
             )
         if self.threads < 0:
             raise ConfigError(f"train.threads = {self.threads}", remedy="give 0 to have it measured, or a number")
@@ -137,7 +137,8 @@ class RunConfig:
             )
         if self.latent.facts == "topic" and self.data.parent_window is not None:
             raise ConfigError(
-                "latent.facts = topic with data.parent_window", remedy="leave the window out: a topic stays"
+                "latent.facts = topic with data.parent_window",
+                remedy="leave out the window: the topic is always a candidate",
             )
         if self.train.batching == "stream" and not self.kind.reads_stream:
             streams = ", ".join(name for name, kind in MODELS.items() if kind.reads_stream)
@@ -146,7 +147,7 @@ class RunConfig:
             raise ConfigError(f"{self.model} with data.mention_types = paper", remedy="leave that out")
 
     def same_run(self, other: RunConfig) -> bool:
-        """Whether a run with these settings can go on with the others: they differ in what is tunable at most."""
+        """True if a run with these settings can resume with the others: they differ in tunable settings only."""
         tuned = {name: getattr(other.train, name) for name in TUNABLE}
         return replace(self, train=replace(self.train, **tuned)) == other
 
@@ -154,7 +155,7 @@ class RunConfig:
 def load_config(
     name: str | Path | None, model: str, overrides: Iterable[str] = (), *, preset: str | None = None
 ) -> RunConfig:
-    """Settings from a file, or from one that comes with the package (`small`), a preset and `a.b=c` on top."""
+    """Settings from a file or a shipped configuration (`small`), with a preset and overrides `a.b=c` on top."""
     if model not in MODELS:
         raise ConfigError(f"there is no model {model!r}", remedy=f"use one of {', '.join(MODELS)}")
     kind = MODELS[model]
