@@ -257,7 +257,7 @@ def test_every_source_file_and_link_exists(page: Path) -> None:
             assert not heading or heading in anchors(page.parent / path), target
     for code in inline_code(page):
         if re.fullmatch(r"[\w/.-]+/[\w-]*\.(?:py|sh)|(?:src|tests|benchmarks)/[\w/.-]*", code):
-            assert any((root / code).exists() for root in (ROOT, SOURCE)), code
+            assert any((root / code).exists() for root in (ROOT, SOURCE, ROOT / "tests")), code
 
 
 def anchors(page: Path) -> set[str]:
@@ -284,6 +284,19 @@ def test_code_map() -> None:
     assert missing == []
     packages = {f"{path.parent.name}/" for path in SOURCE.glob("*/__init__.py")}
     assert packages <= set(code_map())
+
+
+def test_table_of_formulas() -> None:
+    """Each row of the table in how-it-works.md names code and a test that exist."""
+    page = (ROOT / "docs" / "how-it-works.md").read_text()
+    rows = [line.split(" | ") for line in page.splitlines() if re.search(r"\.py` `\w+`", line)]
+    assert len(rows) >= 15
+    for *_, code, test in rows:
+        path, *names = re.findall(r"`([^`]+)`", code)
+        source = (SOURCE / path).read_text()
+        assert [name for name in names if not re.search(rf"^(class|def) {name}\b", source, re.M)] == [], code
+        file, name = test.strip(" |`").split("::")
+        assert re.search(rf"^ *def {name}\(", (ROOT / "tests" / file).read_text(), re.M), test
 
 
 def settings_table() -> list[str]:
