@@ -26,6 +26,8 @@ from kglm.model.arrays import Floats, Ints, array
 from kglm.model.chunk import FIRST_WORD, LATER_WORD
 from kglm.model.types import Type
 
+TYPES = tuple(Type)
+
 
 @dataclass(frozen=True)
 class NextWordConfig:
@@ -119,17 +121,12 @@ class NextWords:
         return sorted(found, key=lambda reason: -reason.p)
 
     def _explained(self, p_U: Floats, *, copied: bool) -> Iterator[Derivation]:
-        explanations = self.explanations
-        p_W = explanations.mass_W * p_U[explanations.mention_W]
-        for place in np.flatnonzero(p_W).tolist():
-            yield Derivation(
-                float(p_W[place]),
-                Type(int(explanations.type_W[place])),
-                self.nodes_U[int(explanations.mention_W[place])],
-                int(explanations.parent_W[place]),
-                int(explanations.relation_W[place]),
-                copied,
-            )
+        each = self.explanations
+        p_W = each.mass_W * p_U[each.mention_W]
+        at = np.flatnonzero(p_W)
+        columns = (p_W, each.type_W, each.mention_W, each.parent_W, each.relation_W)
+        for p, kind, mention, parent, relation in zip(*(column[at].tolist() for column in columns), strict=True):
+            yield Derivation(p, TYPES[kind], self.nodes_U[mention], parent, relation, copied)
 
 
 def next_words(reading: Reading, config: NextWordConfig | None = None) -> NextWords:
