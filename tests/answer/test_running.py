@@ -12,7 +12,7 @@ from kglm.answer.generate import GenerateConfig
 from kglm.answer.model import FactAwareLM
 from kglm.answer.next_word import next_words
 from kglm.answer.reading import Span, read
-from kglm.answer.running import beginning, read_on, with_running
+from kglm.answer.running import extend_annotations, unfinished_name_length, with_running
 from kglm.marginal.beam import exact
 from kglm.marginal.prepared_text import AllEntities, PreparedText
 from kglm.text.document import START, Document
@@ -27,7 +27,7 @@ def log_p(toy: Toy, words: list[str]) -> float:
 @pytest.mark.parametrize("words", [["Mario"], ["Mario", "Land"], ["Game", "Boy", "is"]], ids=" ".join)
 def test_all_annotations_are_weighed_as_the_model_does(tmp_path: Path, name: str, words: list[str]) -> None:
     toy = make_toy(tmp_path, **OPTIONS[name])  # type: ignore[arg-type]
-    annotations = read_on(toy, toy.model, words, 0, [(1.0, ())], most=10_000)
+    annotations = extend_annotations(toy, toy.model, words, 0, [(1.0, ())], most=10_000)
     assert sum(p for p, _ in annotations) == pytest.approx(1)
     found = next_words(read(toy, toy.model, words, annotations))
     for word in (word for word in toy.vocabulary.words if not word.startswith("@@")):
@@ -39,10 +39,10 @@ def test_what_begins_a_name(tmp_path: Path) -> None:
     mario = toy.graph.number("Q1")
     names = {name for tail in toy.graph.edges(mario).tail.tolist() for name in toy.aliases[tail].names}
     long = next(name for name in sorted(names) if len(name) > 1)
-    assert beginning(toy, ["is", *long[:-1]], {mario}) == len(long) - 1
-    assert beginning(toy, ["is", *long], {mario}) == 0, "nothing of it is to come"
-    assert beginning(toy, [*long[:-1], "is"], {mario}) == 0, "it is over"
-    assert beginning(toy, ["is", *long[:-1]], set()) == 0, "nobody leads there"
+    assert unfinished_name_length(toy, ["is", *long[:-1]], {mario}) == len(long) - 1
+    assert unfinished_name_length(toy, ["is", *long], {mario}) == 0, "nothing of it is to come"
+    assert unfinished_name_length(toy, [*long[:-1], "is"], {mario}) == 0, "it is over"
+    assert unfinished_name_length(toy, ["is", *long[:-1]], set()) == 0, "nobody leads there"
     known = [(1.0, [Span(0, 1, mario)])]
     assert with_running(toy, toy.model, ["Mario", "is"], known) == known
 

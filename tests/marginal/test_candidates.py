@@ -7,7 +7,7 @@ import pytest
 
 from kglm.linking.name_index import NameIndex
 from kglm.marginal.beam import beam_search, exact
-from kglm.marginal.candidates import NamedHere
+from kglm.marginal.candidates import NameCandidates
 from kglm.marginal.estimate import MarginalConfig, log_marginal
 from kglm.marginal.prepared_text import AllEntities, PreparedText
 from kglm.text.document import START, Document
@@ -24,7 +24,7 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Toy:
 def prepared(toy: Toy, text: str = TEXT) -> PreparedText:
     view = PreparedText(toy, toy.model, Document("t", [START, *text.split()]), AllEntities(len(toy.graph)))
     names = NameIndex.for_graph(toy.graph, str.split)
-    view.candidates = NamedHere(view.text, toy.graph, toy.aliases, names, view.latent, view.words)
+    view.candidates = NameCandidates(view.text, toy.graph, toy.aliases, names, view.latent, view.words)
     return view
 
 
@@ -47,7 +47,7 @@ def test_candidates_of_a_pronoun(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> N
     """None before the first name; no dates; of the named entities, the most recent and the first."""
     text = "it is Mario Land in 1989 and It is Game Boy it"
     assert found(toy, prepared(toy, text)) == {2: {"Q1"}, 5: {YEAR}, 7: {"Q1"}, 9: {"Q2"}, 11: {"Q1", "Q2"}}
-    monkeypatch.setattr("kglm.marginal.candidates.MEANT", 1)
+    monkeypatch.setattr("kglm.marginal.candidates.MAX_ANTECEDENTS", 1)
     assert found(toy, prepared(toy, text + " Mario Land it"))[14] == {"Q1"}
 
 

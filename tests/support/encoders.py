@@ -7,7 +7,7 @@ import dataclasses
 import torch
 from torch import Generator, Tensor
 
-from kglm.model.encoders.awd_lstm import Encoder, EncoderConfig
+from kglm.model.encoders.awd_lstm import AwdLstmEncoder, EncoderConfig
 
 WORDS = 30
 SMALL = EncoderConfig(embedding=8, hidden=12, layers=3, output=10)
@@ -20,7 +20,7 @@ def seeded(seed: int) -> Generator:
     return Generator().manual_seed(seed)
 
 
-def make(config: EncoderConfig = SMALL, *, training: bool = False) -> Encoder:
+def make(config: EncoderConfig = SMALL, *, training: bool = False) -> AwdLstmEncoder:
     return config.build(WORDS, generator=seeded(0)).train(training)
 
 

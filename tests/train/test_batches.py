@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kglm.errors import ConfigError
-from kglm.model.encoders.awd_lstm import LayerState, State
+from kglm.model.encoders.awd_lstm import LayerState, LstmState
 from kglm.text.document import START, Document, read_documents
 from kglm.text.repair import repair
 from kglm.train.batches import Carried, Plan, StreamPlan, epoch_plan
@@ -61,7 +61,7 @@ def test_rows_end_together(lengths: list[int], rows: int, epoch: int) -> None:
 
 
 def test_the_state_of_continued_rows() -> None:
-    state = State([LayerState(torch.tensor([[1.0], [2.0], [3.0]]), torch.zeros(3, 1))])
+    state = LstmState([LayerState(torch.tensor([[1.0], [2.0], [3.0]]), torch.zeros(3, 1))])
     carried = Carried([0, 2, 5], state)
     assert carried.state_of([0, 2, 5]) is state and carried.state_of([]) is None
     [layer] = carried.state_of([0, 5]) or ()

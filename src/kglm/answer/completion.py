@@ -68,7 +68,7 @@ class Reason:
 
 
 class Reasons(Sequence[Reason]):
-    """The reasons of a word. A word has hundreds, of which few are looked at: each gets its labels when it is read."""
+    """The reasons of a word. Labels are looked up when a reason is read, because a word can have hundreds."""
 
     def __init__(self, graph: KnowledgeGraph, derivations: Sequence[Derivation]) -> None:
         self._graph = graph
@@ -180,7 +180,7 @@ class Completion:
     mentions: tuple[LinkedMention, ...]
     graph: KnowledgeGraph = field(repr=False)
     distribution: NextWords = field(repr=False)
-    """Probabilities of all words, by node number."""
+    """The full distribution; its explanations have node numbers."""
     linked: tuple[LinkedName, ...] = field(default=(), repr=False)
     """The candidates of each name by node number."""
 

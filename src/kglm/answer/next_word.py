@@ -176,7 +176,7 @@ class _Enumeration:
         slots, relations, tails, masses = [], [], [], []
         for slot in np.flatnonzero(mass_P).tolist():
             edges = mentioned.edges(slot)
-            mass = mass_P[slot] * np.exp(self._latent.relations.scores(t, edges.relation) - log_z_P[slot])
+            mass = mass_P[slot] * np.exp(self._latent.relations.log_probs(t, edges.relation, log_z_P[slot]))
             slots.append(np.full(len(edges.tail), slot))
             relations.append(np.repeat(edges.relation, edges.size))
             tails.append(edges.tail)
@@ -211,8 +211,8 @@ class _Enumeration:
         for mention, node in enumerate(nodes):
             for slot, word in enumerate(reading.components.features.aliases[node].surface):
                 if word is not None:
-                    known = copied.setdefault(word, {})
-                    known[mention] = known.get(mention, 0.0) + float(copied_UJ[mention, slot])
+                    copy_probs = copied.setdefault(word, {})
+                    copy_probs[mention] = copy_probs.get(mention, 0.0) + float(copied_UJ[mention, slot])
         vocabulary = reading.components.vocabulary
         extra = {word: place for place, word in enumerate(word for word in copied if word not in vocabulary)}
         p_N = np.concatenate([p_V, np.zeros(len(extra))])

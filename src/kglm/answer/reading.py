@@ -15,7 +15,7 @@ from torch import Tensor
 
 from kglm.errors import DataError
 from kglm.model.arrays import Floats
-from kglm.model.encoders.awd_lstm import State
+from kglm.model.encoders.encoder import EncoderState
 from kglm.model.histories import CONTINUE, FIRST, NONE, Histories
 from kglm.model.kglm import Kglm
 from kglm.model.latent import TextLatent
@@ -43,7 +43,7 @@ class Reading:
     model: Kglm
     surface: tuple[str, ...]
     """The words read, `@@START@@` first."""
-    state: State
+    state: EncoderState
     h_D: Tensor
     histories: Histories
     weight_S: Floats
@@ -123,8 +123,11 @@ def _steps(length: int, annotation: Annotation, shift: int, continues: bool) -> 
     last = 1 - shift
     for start, end, node in sorted(annotation):
         if start < last or end <= start or end > length - shift:
+            inside = 0 <= start < end <= length - shift
             raise DataError(
-                f"a mention of words {start} to {end} of {length - shift}", remedy="mentions lie apart, inside the text"
+                f"mention {start}:{end} "
+                + ("overlaps another one" if inside else f"in a text of {length - shift} words"),
+                remedy="give mentions that do not overlap" if inside else f"give start < end <= {length - shift}",
             )
         for target in range(start + shift - 1, end + shift - 1):
             first = target == start + shift - 1 or not continues
@@ -133,7 +136,7 @@ def _steps(length: int, annotation: Annotation, shift: int, continues: bool) -> 
     return result
 
 
-def encode(model: Kglm, words: Sequence[int], state: State | None = None) -> tuple[Tensor, State]:
+def encode(model: Kglm, words: Sequence[int], state: EncoderState | None = None) -> tuple[Tensor, EncoderState]:
     """h after the last of these words, and the encoder's state."""
     with torch.no_grad():
         h_TD, state = model.encoder.read_text(torch.tensor(words), state)

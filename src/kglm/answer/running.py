@@ -1,4 +1,4 @@
-"""Unfinished names: the last words of a prompt may be the beginning of a name, as in "was born on August".
+"""Unfinished names: the last words of a prompt may be the unfinished_name_length of a name, as in "was born on August".
 
 The linker finds whole names only. So where the last words begin a name that some fact of the mentioned entities leads
 to, the model decides, word by word, whether it is meant:
@@ -47,15 +47,15 @@ def with_running(
     """
     spans = [span for _, annotation in annotations for span in annotation]
     first = max((span.end for span in spans), default=len(words))
-    begun = beginning(components, words[first:], {span.node for span in spans})
+    begun = unfinished_name_length(components, words[first:], {span.node for span in spans})
     if not begun:
         return list(annotations)
-    found = read_on(components, model, words, len(words) - begun, annotations)
+    found = extend_annotations(components, model, words, len(words) - begun, annotations)
     return [(p, spans) for p, spans in found if p >= LEAST]
 
 
-def beginning(components: Components, words: Sequence[str], mentioned: Collection[int]) -> int:
-    """How many of the last words begin a name that a fact of the mentioned entities leads to; 0 if none do."""
+def unfinished_name_length(components: Components, words: Sequence[str], mentioned: Collection[int]) -> int:
+    """Length of the longest suffix of `words` that begins a name of a neighbour of the mentioned entities, or 0."""
     tails = (tail for node in sorted(mentioned) for tail in components.features.graph.edges(node).tail.tolist())
     reached = set(islice(tails, FACTS))
     names = {name for tail in reached for name in components.features.aliases[tail].names if name[0] in words}
@@ -66,7 +66,7 @@ def beginning(components: Components, words: Sequence[str], mentioned: Collectio
     return 0
 
 
-def read_on(
+def extend_annotations(
     components: Components,
     model: Kglm,
     words: Sequence[str],
@@ -89,12 +89,12 @@ def read_on(
             ).items()
         ]
         kept = sorted(found, key=lambda step: -step[0])[:most]
-        branches = [_longer(branch, words[place], place, column, node, p) for p, branch, column, node in kept]
+        branches = [_extended(branch, words[place], place, column, node, p) for p, branch, column, node in kept]
     total = sum(branch.weight for branch in branches)
     return [(branch.weight / total, branch.spans) for branch in branches]
 
 
-def _longer(branch: _Branch, word: str, place: int, column: int, node: int, weight: float) -> _Branch:
+def _extended(branch: _Branch, word: str, place: int, column: int, node: int, weight: float) -> _Branch:
     """The branch with one more word, read by this step."""
     spans = branch.spans
     if column == CONTINUE:

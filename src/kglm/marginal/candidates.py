@@ -29,13 +29,13 @@ from kglm.text.document import Document
 
 NAMESAKES = 8
 """Maximum number of candidates that share a name."""
-MEANT = 3
+MAX_ANTECEDENTS = 3
 """Number of entities named last that a pronoun may refer to."""
 SURPRISE = -3.0
 """log p of a plain word above which it is not tried as a part of a name."""
 
 
-class NamedHere:
+class NameCandidates:
     """Candidates of one text."""
 
     complete = False
@@ -62,9 +62,9 @@ class NamedHere:
         kept = _most_probable(found, linked, latent, namesakes)
         _add_literals(kept, targets, graph, aliases)
         _add_parts(kept, targets, aliases, words)
-        _add_meant(kept, targets, graph)
+        _add_pronoun_candidates(kept, targets, graph)
         self._at = [sorted(nodes) for nodes in kept]
-        words.prepare(self._sure())
+        words.prepare(self._required_words())
 
     def at(self, t: int) -> Sequence[int]:
         return self._at[t]
@@ -76,8 +76,8 @@ class NamedHere:
             found = self._length[t, node] = _run(self._aliases[node].names, self._text.surface[t + 1 :])
         return found
 
-    def _sure(self) -> list[MentionWord]:
-        """All words of mentions that are needed for certain; scoring them together is much faster."""
+    def _required_words(self) -> list[MentionWord]:
+        """Mention words that every estimator needs; scoring them together is much faster."""
         return [
             MentionWord(later, node, t)
             for t, nodes in enumerate(self._at)
@@ -91,7 +91,7 @@ def prepare_text(
 ) -> PreparedText:
     """A text with the candidates of its names."""
     prepared = PreparedText(components, model, document, AllEntities(len(components.features.graph)), cache)
-    prepared.candidates = NamedHere(
+    prepared.candidates = NameCandidates(
         prepared.text, prepared.graph, prepared.aliases, names, prepared.latent, prepared.words
     )
     return prepared
@@ -169,7 +169,7 @@ def _add_parts(kept: Sequence[set[int]], targets: Sequence[str], aliases: AliasT
             kept[t].update(often[:NAMESAKES])
 
 
-def _add_meant(kept: Sequence[set[int]], targets: Sequence[str], graph: KnowledgeGraph) -> None:
+def _add_pronoun_candidates(kept: Sequence[set[int]], targets: Sequence[str], graph: KnowledgeGraph) -> None:
     """Add the entities that a pronoun may refer to; of namesakes, the one that the text names most often."""
     times = Counter(node for nodes in kept for node in nodes)
     named: dict[int, None] = {}  # in order of last mention
@@ -182,4 +182,4 @@ def _add_meant(kept: Sequence[set[int]], targets: Sequence[str], graph: Knowledg
             named[most] = None
             first = first or [most]
         elif word.casefold() in PRONOUNS:
-            kept[t].update([*first, *list(named)[-MEANT:]])
+            kept[t].update([*first, *list(named)[-MAX_ANTECEDENTS:]])

@@ -23,11 +23,11 @@ def draw_related(t: int, histories: Histories, latent: TextLatent, uniform_3S: F
     mentioned = histories.mentioned
     order = np.argsort(mentioned.node_P)  # by entity: the order of slots differs between runs
     slot_S = order[draw_columns(np.exp(histories.parents(t, latent))[:, order], uniform_3S[0])]
+    log_z_P = latent.relations.log_z(t, mentioned.node_P)
     found = np.empty(len(slot_S), np.int64)
     for k, slot in enumerate(slot_S.tolist()):
         edges = mentioned.edges(slot)
-        score = latent.relations.scores(t, edges.relation)
-        mass = np.exp(score - score.max())
+        mass = np.exp(latent.relations.log_probs(t, edges.relation, log_z_P[slot]))
         [r] = draw_columns(mass[None], uniform_3S[1, k : k + 1])
         tails = slice(edges.first[r], edges.first[r] + edges.size[r])
         one = EdgeGroups(edges.relation[r : r + 1], np.zeros(1, np.int64), edges.size[r : r + 1], edges.tail[tails])
@@ -37,6 +37,6 @@ def draw_related(t: int, histories: Histories, latent: TextLatent, uniform_3S: F
 
 
 def systematic(share_S: Floats, uniform: float) -> Ints:
-    """Systematic resampling: ancestor of each new particle; each old one gets K · share copies, rounded up or down."""
+    """Systematic resampling: ancestor of each new particle; particle s gets S · share_s copies, rounded up or down."""
     places = (np.arange(len(share_S)) + uniform) / len(share_S)
     return np.minimum(np.searchsorted(np.cumsum(share_S), places, side="right"), len(share_S) - 1)

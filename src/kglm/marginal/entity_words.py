@@ -43,11 +43,11 @@ class WordTable:
         self._generated_T = array(model.words.log_prob(self._h_x_TH, self._target_T))
         self._cache_T = cache.probabilities(self._h_x_TH, text.surface) if cache else np.zeros(len(text))
         self.plain = functools.cache(self._plain)
-        self._known: dict[MentionWord, tuple[float, bool]] = {}
+        self._scored: dict[MentionWord, tuple[float, bool]] = {}
 
     def __len__(self) -> int:
         """Number of mention words that have been scored."""
-        return len(self._known)
+        return len(self._scored)
 
     def _plain(self, penalty: float = 0.0) -> Floats:
         """log p(x_t | no entity) at each position; an unknown word costs `penalty` more."""
@@ -55,7 +55,7 @@ class WordTable:
 
     def prepare(self, wanted: Iterable[MentionWord]) -> None:
         """Score the words that have no score yet, many at a time."""
-        missing = [word for word in dict.fromkeys(wanted) if word not in self._known]
+        missing = [word for word in dict.fromkeys(wanted) if word not in self._scored]
         if not missing:
             return
         missing.sort(
@@ -69,22 +69,22 @@ class WordTable:
     def log_p(self, wanted: Sequence[MentionWord]) -> tuple[Floats, Bools]:
         """log p(x_t | entity), and whether it is scored as the unknown word."""
         self.prepare(wanted)
-        values = [self._known[word] for word in wanted]
+        values = [self._scored[word] for word in wanted]
         return np.array([p for p, _ in values], np.float64), np.array([unknown for _, unknown in values], np.bool_)
 
     def of(self, node_TS: Ints, begun_TS: Ints, penalty: float) -> tuple[Floats, Floats]:
-        """log p(x_t | entity) for annotations of the whole text, and what the penalty of unknown words takes from it.
+        """log p(x_t | entity) for annotations of the whole text, and the penalty to subtract for unknown words.
 
         A node of -1 is no entity.
         """
         log_p_TS = np.repeat(self.plain(0.0)[:, None], node_TS.shape[1], 1)
-        lost_TS = np.repeat((self.plain(0.0) - self.plain(penalty))[:, None], node_TS.shape[1], 1)
+        unknown_penalty_TS = np.repeat((self.plain(0.0) - self.plain(penalty))[:, None], node_TS.shape[1], 1)
         t_I, s_I = np.nonzero(node_TS >= 0)
         if len(t_I):
             columns = (t_I.tolist(), node_TS[t_I, s_I].tolist(), begun_TS[t_I, s_I].tolist())
             log_p_TS[t_I, s_I], unknown_I = self.log_p([MentionWord(*each) for each in zip(*columns, strict=True)])
-            lost_TS[t_I, s_I] = penalty * unknown_I
-        return log_p_TS, lost_TS
+            unknown_penalty_TS[t_I, s_I] = penalty * unknown_I
+        return log_p_TS, unknown_penalty_TS
 
     def _log_z(self, wanted: list[MentionWord]) -> Tensor:
         """Sums over the vocabulary, which depend on the position and the entity only."""
@@ -120,4 +120,4 @@ class WordTable:
             log_z_I,
         )
         values = zip(array(scores.log_p_I).tolist(), scores.unknown_I.tolist(), strict=True)
-        self._known.update(zip(wanted, values, strict=True))
+        self._scored.update(zip(wanted, values, strict=True))

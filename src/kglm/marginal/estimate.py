@@ -167,7 +167,7 @@ def _importance(
     weights = []
     for drawn in draw(prepared, latent, config.samples, block=config.block, seed=seed, penalty=penalty):
         log_w_TS = np.cumsum(drawn.log_p_TS - drawn.log_q_TS, 0)
-        upp_TS = log_w_TS - np.cumsum(drawn.lost_TS, 0)
+        upp_TS = log_w_TS - np.cumsum(drawn.unknown_penalty_TS, 0)
         totals_T = np.logaddexp(totals_T, np.logaddexp.reduce(log_w_TS, 1))
         upp_T = np.logaddexp(upp_T, np.logaddexp.reduce(upp_TS, 1))
         weights.append(log_w_TS[-1] if len(log_w_TS) else np.zeros(log_w_TS.shape[1]))
@@ -182,7 +182,9 @@ def _particle(
     del proposal
     filtering = ParticleConfig(config.samples)
     plain = particle_filter(prepared, filtering, seed)
-    penalised = particle_filter(prepared, filtering, seed, penalty=penalty) if _pays(prepared, penalty) else plain
+    penalised = (
+        particle_filter(prepared, filtering, seed, penalty=penalty) if _penalty_matters(prepared, penalty) else plain
+    )
     min_ess = float(plain.ess_T.min()) if len(prepared) else float(config.samples)
     return plain.totals_T, penalised.totals_T, plain.log_w_S, min_ess
 
@@ -192,7 +194,9 @@ def _beam(
 ) -> Result:
     del proposal, seed
     totals_T = beam_search(prepared, config.samples)
-    penalised_T = beam_search(prepared, config.samples, penalty=penalty) if _pays(prepared, penalty) else totals_T
+    penalised_T = (
+        beam_search(prepared, config.samples, penalty=penalty) if _penalty_matters(prepared, penalty) else totals_T
+    )
     return totals_T, penalised_T, totals_T[-1:], math.nan
 
 
@@ -204,7 +208,7 @@ def _exact(
     return totals_T, exact(prepared, penalty=penalty), totals_T[-1:], math.nan
 
 
-def _pays(prepared: PreparedText, penalty: float) -> bool:
+def _penalty_matters(prepared: PreparedText, penalty: float) -> bool:
     """True if the penalty changes the result: it is not zero, and the text has unknown words."""
     return penalty > 0 and bool(prepared.words.unknown_T.any())
 

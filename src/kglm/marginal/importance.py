@@ -38,7 +38,7 @@ class Drawn:
     z_TS: Ints
     log_p_TS: Floats
     log_q_TS: Floats
-    lost_TS: Floats
+    unknown_penalty_TS: Floats
     """Decrease of log p if unknown words are penalised."""
 
 
@@ -104,5 +104,5 @@ def _draw_block(prepared: PreparedText, proposal: TextLatent, uniform_5TS: Float
             z_TS[t, starting] = of_S[starting]
         histories.advance(t, column_S, nodes)
         node_TS[t], begun_TS[t] = histories.running_S, histories.begun_S
-    word_TS, lost_TS = prepared.words.of(node_TS, begun_TS, penalty)
-    return Drawn(z_TS, log_p_TS + word_TS, log_q_TS, lost_TS)
+    word_TS, unknown_penalty_TS = prepared.words.of(node_TS, begun_TS, penalty)
+    return Drawn(z_TS, log_p_TS + word_TS, log_q_TS, unknown_penalty_TS)

@@ -110,20 +110,20 @@ class PreparedText:
     def lookahead(self, t: int, histories: Histories, nodes: Sequence[int], penalty: float) -> Floats:
         """Look-ahead bonus: log-likelihood gain of the rest of a name, read as one mention rather than as plain words.
 
-        The first words of a name pay for its entity, and the later words repay it: without the bonus a search would
-        drop the name before that. It decides which steps are tried, never their weights.
+        The first word of a mention includes the cost of choosing the entity, which the later words recover: without the
+        bonus, a search would drop the mention too early. It decides which steps are tried, never their weights.
         """
         bonus_SZ = np.zeros((len(histories), FIRST + len(nodes)))
         if self.candidates.complete or t + 1 >= len(self):
             return bonus_SZ
         for column, node in enumerate(nodes):
             bonus_SZ[:, FIRST + column] = self._bonus(t, node, t, penalty)
-        known: dict[tuple[int, int], float] = {}
+        bonuses: dict[tuple[int, int], float] = {}
         for s in np.flatnonzero(histories.running_S >= 0).tolist():
             mention = (int(histories.running_S[s]), int(histories.begun_S[s]))
-            if mention not in known:
-                known[mention] = self._bonus(mention[1], mention[0], t, penalty)
-            bonus_SZ[s, CONTINUE] = known[mention]
+            if mention not in bonuses:
+                bonuses[mention] = self._bonus(mention[1], mention[0], t, penalty)
+            bonus_SZ[s, CONTINUE] = bonuses[mention]
         return bonus_SZ
 
     def _bonus(self, begun: int, node: int, t: int, penalty: float) -> float:
@@ -147,7 +147,7 @@ class PreparedText:
 
 
 def read(components: Components, document: Document) -> Text:
-    """The words of a document, without its annotation; only the topic may come from that."""
+    """The words of a document; its annotation is used only to find the topic."""
     if not document.tokens:
         raise KglmError(f"the document {document.title!r} has no words", remedy="leave it out")
     words_N = np.array(components.vocabulary.encode(document.tokens), np.int64)

@@ -25,7 +25,7 @@ from kglm.model.text import Text, hidden_states
 
 RESAMPLE_BELOW = 0.5
 """The particle filter resamples if the effective number of samples falls below this share."""
-MENTION, ENTITY, LENGTH, AGAIN = range(4)
+MENTION, ENTITY, LENGTH, RESAMPLE = range(4)
 """Uses of the random numbers of a step."""
 
 
@@ -61,7 +61,7 @@ def track(
             totals_T[t] = before + total - np.log(samples)
             ess_T[t] = np.exp(2 * total - np.logaddexp.reduce(2 * log_w_S))
             if method == "particle" and t + 1 < len(text) and ess_T[t] < RESAMPLE_BELOW * samples:
-                chosen_S = systematic(np.exp(log_w_S - total), uniform_4S[AGAIN, 0])
+                chosen_S = systematic(np.exp(log_w_S - total), uniform_4S[RESAMPLE, 0])
                 before, log_w_S = float(totals_T[t]), np.zeros(samples)
                 for part in (mentions, words, *models):
                     part.select(chosen_S)
@@ -72,7 +72,7 @@ def _step(t: int, mentions: _Mentions, models: tuple[_EntityVectors, _EntityVect
     """Draw z_t of each sample from the proposal; log p(z_t) − log q(z_t)."""
     for model in models:
         model.read(t, mentions)
-    free_S = mentions.go_on(t)
+    free_S = mentions.continue_mentions(t)
     (log_p_2, log_q_2), ratio_S = (model.mentions(t) for model in models), np.zeros(len(uniform_4S[0]))
     starts_M = free_S[uniform_4S[MENTION, free_S] < np.exp(log_q_2[1])]
     ratio_S[free_S] = log_p_2[0] - log_q_2[0]
@@ -84,7 +84,7 @@ def _step(t: int, mentions: _Mentions, models: tuple[_EntityVectors, _EntityVect
     column_M = draw_columns(np.exp(q_MP), uniform_4S[ENTITY, starts_M])
     ratio_S[starts_M] += p_MP[at_M, column_M] - q_MP[at_M, column_M]
     is_new_M = column_M == q_MP.shape[1] - 1
-    mentions.begin(t, starts_M, np.where(is_new_M, mentions.known_S[starts_M], column_M))
+    mentions.begin(t, starts_M, np.where(is_new_M, mentions.entity_count_S[starts_M], column_M))
     p_ML, q_ML = (model.lengths(t, mentions, starts_M) for model in models)
     further_M = draw_columns(np.exp(q_ML), uniform_4S[LENGTH, starts_M])
     ratio_S[starts_M] += p_ML[at_M, further_M] - q_ML[at_M, further_M]
@@ -96,42 +96,42 @@ class _Mentions:
     """The entities mentioned in each sample, and their last positions."""
 
     def __init__(self, samples: int) -> None:
-        self.known_S: Ints = np.zeros(samples, np.int64)
+        self.entity_count_S: Ints = np.zeros(samples, np.int64)
         self.current_S: Ints = np.full(samples, -1, np.int64)
         """Slot of the entity mentioned last, or -1."""
         self.left_S: Ints = np.zeros(samples, np.int64)
         """Words left in the running mention."""
-        self.spoke_S: Bools = np.zeros(samples, np.bool_)
+        self.in_mention_S: Bools = np.zeros(samples, np.bool_)
         """True if the last word is inside a mention."""
-        self.other_S: Bools = np.zeros(samples, np.bool_)
+        self.vector_changed_S: Bools = np.zeros(samples, np.bool_)
         """True if the vector that conditions the next word has changed."""
         self.last_SP: Ints = np.zeros((samples, 0), np.int64)
 
-    def go_on(self, t: int) -> Ints:
-        """Take one more word of each running mention; return the samples that have none."""
-        self.other_S = self.spoke_S.copy()  # they have read a word of their entity since
-        self.spoke_S = self.left_S > 0
+    def continue_mentions(self, t: int) -> Ints:
+        """Advance running mentions by one word; return the samples without a running mention."""
+        self.vector_changed_S = self.in_mention_S.copy()  # they have read a word of their entity since
+        self.in_mention_S = self.left_S > 0
         self.left_S = np.maximum(self.left_S - 1, 0)
-        speaking = np.flatnonzero(self.spoke_S)
-        self.last_SP[speaking, self.current_S[speaking]] = t
-        return np.flatnonzero(~self.spoke_S)
+        continuing = np.flatnonzero(self.in_mention_S)
+        self.last_SP[continuing, self.current_S[continuing]] = t
+        return np.flatnonzero(~self.in_mention_S)
 
     def begin(self, t: int, starts_M: Ints, column_M: Ints) -> None:
         """Record that sample s mentions entity e from position t on."""
-        self.known_S[starts_M] = np.maximum(self.known_S[starts_M], column_M + 1)
-        if (more := int(self.known_S.max()) - self.last_SP.shape[1]) > 0:
+        self.entity_count_S[starts_M] = np.maximum(self.entity_count_S[starts_M], column_M + 1)
+        if (more := int(self.entity_count_S.max()) - self.last_SP.shape[1]) > 0:
             self.last_SP = np.pad(self.last_SP, ((0, 0), (0, more)))
         self.current_S[starts_M] = column_M
         self.last_SP[starts_M, column_M] = t
-        self.spoke_S[starts_M] = self.other_S[starts_M] = True
+        self.in_mention_S[starts_M] = self.vector_changed_S[starts_M] = True
 
     def select(self, chosen_S: Ints) -> None:
-        for name in ("known_S", "current_S", "left_S", "spoke_S", "other_S", "last_SP"):
+        for name in ("entity_count_S", "current_S", "left_S", "in_mention_S", "vector_changed_S", "last_SP"):
             setattr(self, name, getattr(self, name)[chosen_S])
 
 
 class _EntityVectors:
-    """The vectors of all entities of all samples, under one model."""
+    """Entity vectors of each sample for one model, p or q, updated as words are read."""
 
     def __init__(self, model: EntityNlm, text: Text, samples: int) -> None:
         self._model = model
@@ -144,10 +144,10 @@ class _EntityVectors:
         if (more := mentions.last_SP.shape[1] - self._vector_SPH.shape[1]) > 0:
             new_SPH = self._model.new_vector.expand(len(self._vector_SPH), more, -1)
             self._vector_SPH = torch.cat([self._vector_SPH, new_SPH], 1)
-        spoke = np.flatnonzero(mentions.spoke_S)
-        if len(spoke):
-            place = torch.from_numpy(spoke), torch.from_numpy(mentions.current_S[spoke])
-            h_UH = self.h_TH[t].expand(len(spoke), -1)
+        updated = np.flatnonzero(mentions.in_mention_S)
+        if len(updated):
+            place = torch.from_numpy(updated), torch.from_numpy(mentions.current_S[updated])
+            h_UH = self.h_TH[t].expand(len(updated), -1)
             self._vector_SPH[place] = self._model.changed(self._vector_SPH[place], h_UH)
 
     def mentions(self, t: int) -> Floats:
@@ -155,9 +155,9 @@ class _EntityVectors:
         return np.asarray(self._mention_T2[t])
 
     def entities(self, t: int, mentions: _Mentions, starts_M: Ints) -> Floats:
-        """log p of each entity, the new one last (M × (K + 1))."""
+        """log p of each entity, the new one last (M × (P + 1))."""
         model, h_H = self._model, self.h_TH[t] @ self._model.entity_HH
-        known_MP = np.arange(mentions.last_SP.shape[1]) < mentions.known_S[starts_M, None]
+        known_MP = np.arange(mentions.last_SP.shape[1]) < mentions.entity_count_S[starts_M, None]
         bucket_MP = np.searchsorted(DISTANCES, np.maximum(t - mentions.last_SP[starts_M], 1))
         score_MP = self._vector_SPH[torch.from_numpy(starts_M)] @ h_H
         new_M = (h_H @ model.new_vector).expand(len(starts_M))
@@ -198,7 +198,7 @@ class _WordScores:
         self._highest_S = vectors.h_TH.new_zeros(samples)
 
     def log_p(self, t: int, mentions: _Mentions) -> Floats:
-        other = np.flatnonzero(mentions.other_S)
+        other = np.flatnonzero(mentions.vector_changed_S)
         if len(other):
             at = torch.from_numpy(other)
             self._part_SH[at] = part_UH = self._vectors.conditioning(mentions, other) @ self._model.word_HH

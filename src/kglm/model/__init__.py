@@ -1,7 +1,7 @@
 """Probability: one module for each formula.
 
-Where estimation and completion need a form of a formula that goes along with a text, step by step, it stands beside the
-form for training, which scores all positions of a batch; `tests/model/test_two_forms.py` holds the two equal.
+Each module has its formula in two forms: batched over positions, for training (`…Head`), and incremental along one
+text, for estimation and completion (`Text…`). `tests/model/test_two_forms.py` holds the two equal.
 
 Names of arrays end in a letter for each axis. One letter has one meaning in `model`, `train`, `marginal` and `answer`:
 

@@ -68,13 +68,13 @@ class AliasTable:
         self.vocabulary = vocabulary
         self.words_of = words_of
         self.shape = (max_aliases, max_alias_tokens)
-        self._known: dict[int, Aliases] = {}
+        self._cache: dict[int, Aliases] = {}
 
     def on(self, graph: KnowledgeGraph, shared: int) -> AliasTable:
         """The aliases of a graph that was edited since; nodes below `shared` are the same in both."""
         count, length = self.shape
         other = AliasTable(graph, self.vocabulary, self.words_of, max_aliases=count, max_alias_tokens=length)
-        other._known = {node: aliases for node, aliases in self._known.items() if node < shared}
+        other._cache = {node: aliases for node, aliases in self._cache.items() if node < shared}
         return other
 
     @property
@@ -82,9 +82,9 @@ class AliasTable:
         return self.shape[0] * self.shape[1]
 
     def __getitem__(self, node: int) -> Aliases:
-        found = self._known.get(node)
+        found = self._cache.get(node)
         if found is None:
-            found = self._known[node] = self._look_up(node)
+            found = self._cache[node] = self._look_up(node)
         return found
 
     def _look_up(self, node: int) -> Aliases:

@@ -10,7 +10,8 @@ from torch import Generator, Tensor, nn
 
 from kglm.model.base import ChunkModel, Scores
 from kglm.model.chunk import Chunk
-from kglm.model.encoders.awd_lstm import EncoderConfig, State
+from kglm.model.encoders.awd_lstm import EncoderConfig
+from kglm.model.encoders.encoder import EncoderState
 
 
 class AwdLstm(ChunkModel):
@@ -25,7 +26,7 @@ class AwdLstm(ChunkModel):
         """log p of every word after the last one (B × V)."""
         return self.words.log_probs(self.encoder(words_BT).h_BTD[:, -1])
 
-    def forward(self, chunk: Chunk, state: State | None = None, *, generator: Generator | None = None) -> Scores:
+    def forward(self, chunk: Chunk, state: EncoderState | None = None, *, generator: Generator | None = None) -> Scores:
         chunk = self.hide(chunk, generator)
         output = self.read(chunk, state, generator)
         at_N = chunk.words.real_BT.flatten().nonzero()[:, 0]

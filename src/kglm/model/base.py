@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
@@ -15,7 +15,8 @@ from torch.nn import functional
 from kglm.errors import ConfigError
 from kglm.model.chunk import Chunk
 from kglm.model.cues import TextCues
-from kglm.model.encoders.awd_lstm import Encoder, EncoderConfig, EncoderOutput, Regularisation, State
+from kglm.model.encoders.awd_lstm import EncoderConfig
+from kglm.model.encoders.encoder import Encoder, EncoderOutput, EncoderState, Regularisation
 from kglm.model.entities import EntityTable
 from kglm.model.graph_features import GraphFeatures
 from kglm.model.latent import Hidden, Latent, LatentScores, TextLatent
@@ -51,11 +52,11 @@ class Scores(NamedTuple):
 
     type_BT: Tensor
     new_BT: Tensor
-    """At the first word of a mention: its entity, drawn from all entities;"""
+    """At mention starts: log p(entity | new), or 0 for related mentions."""
     parent_BT: Tensor
-    """or a parent that reaches it,"""
+    """At starts of related mentions: log P(a parent with a path to the entity)."""
     relation_BT: Tensor
-    """and a relation and tail of the parent."""
+    """At starts of related mentions: log P(relation and tail | such a parent)."""
     word_BT: Tensor
     unknown_BT: Tensor
     """True if the word is scored as the unknown word: unknown-penalised perplexity divides its probability by |U|."""
@@ -63,7 +64,7 @@ class Scores(NamedTuple):
     """Number of mention starts that no fact explains: only their type and words are scored."""
     regularisation: Regularisation
     """Terms that training adds to the loss; evaluation never does."""
-    state: State
+    state: EncoderState
 
     @property
     def entity_BT(self) -> Tensor:
@@ -87,15 +88,15 @@ class ChunkModel(nn.Module):
 
     encoder: Encoder
 
-    def forward(self, chunk: Chunk, state: State | None = None, *, generator: Generator | None = None) -> Scores:
+    def forward(self, chunk: Chunk, state: EncoderState | None = None, *, generator: Generator | None = None) -> Scores:
         raise NotImplementedError
 
-    def score(self, chunk: Chunk, state: State | None = None, *, generator: Generator | None = None) -> Scores:
+    def score(self, chunk: Chunk, state: EncoderState | None = None, *, generator: Generator | None = None) -> Scores:
         """`forward` with its hooks, and with its type."""
         scores: Scores = self(chunk, state, generator=generator)
         return scores
 
-    def read(self, chunk: Chunk, state: State | None, generator: Generator | None) -> EncoderOutput:
+    def read(self, chunk: Chunk, state: EncoderState | None, generator: Generator | None) -> EncoderOutput:
         """Run the encoder over the words."""
         output: EncoderOutput = self.encoder(
             chunk.words.input_BT, state, generator=generator, reset_B=chunk.words.reset_B, share=chunk.share
@@ -113,7 +114,7 @@ class ChunkModel(nn.Module):
         A hidden word type is hidden everywhere in names: in the inputs, in aliases, and in targets that can be copied,
         which then can only be copied. The most frequent words are never hidden.
         """
-        share = self.encoder.config.unknown_dropout
+        share = self.encoder.unknown_dropout
         if not self.training or not share:
             return chunk
         if generator is None:
@@ -139,9 +140,13 @@ class ChunkModel(nn.Module):
         """The output layer over words; a model that generates none has no bias."""
         return self.encoder.word_head(getattr(self, "word_bias_V", None))
 
-    def zero_state(self, rows: int) -> State:
+    def zero_state(self, rows: int) -> EncoderState:
         """The state before the first word of a document, for this many batch rows."""
         return self.encoder.zero_state(rows)
+
+    def state_from(self, tensors: Mapping[str, Tensor]) -> EncoderState:
+        """The state whose `tensors` are given, from a checkpoint."""
+        return self.encoder.state_from(tensors)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -197,7 +202,7 @@ class LatentModel(ChunkModel):
         self.features = self.features.map(fn)
         return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
 
-    def forward(self, chunk: Chunk, state: State | None = None, *, generator: Generator | None = None) -> Scores:
+    def forward(self, chunk: Chunk, state: EncoderState | None = None, *, generator: Generator | None = None) -> Scores:
         """Score the chunk's annotation, and its words if the model generates them."""
         chunk = self.hide(chunk, generator)
         output = self.read(chunk, state, generator)

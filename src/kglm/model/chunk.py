@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from kglm.model.cues import NamedRelation
-from kglm.model.encoders.awd_lstm import Share
+from kglm.model.encoders.encoder import Share
 from kglm.model.types import Type
 
 FIRST_WORD, LATER_WORD = 1, 2
@@ -37,7 +37,7 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class TypeTargets:
-    """The types, and what their distribution depends on."""
+    """Annotated type of each position, with the features and the legality of p(type)."""
 
     type_BT: Tensor
     state_BT: Tensor
@@ -60,14 +60,14 @@ class TypeTargets:
 class Tracking:
     """Entities of a document by slot, in order of first mention; -1 is none."""
 
-    known_B: Tensor
-    """Entities with a mention before the first input of the row."""
+    entity_count_B: Tensor
+    """Number of entities mentioned before the first input of the row."""
     slot_BT: Tensor
     """The entity that the position is a word of."""
     current_BT: Tensor
     """The entity mentioned last before the position."""
-    spoke_BT: Tensor
-    """True if the word before the position is a word of it."""
+    after_mention_BT: Tensor
+    """True if the previous word is inside a mention."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +94,8 @@ class MentionStarts:
     node_M: Tensor
     length_M: Tensor
     """Words of the mention, including those after the chunk."""
-    known_M: Tensor
-    """Entities mentioned before."""
+    entity_count_M: Tensor
+    """Number of entities mentioned before the start."""
     parent_MP: Tensor
     """Nodes of the candidate parents; -1 is padding."""
     place_MP3: Tensor

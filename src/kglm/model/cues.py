@@ -7,9 +7,9 @@ The score of a name is the share of its words that stand in the window before th
 
     m(n, t) = Σ_{w ∈ n, w in the window before t} idf(w) / Σ_{w ∈ n} idf(w),    m(r, t) = max over the names n of r,
 
-and 0 below `FLOOR`. Words right before the mention say more: a(n, t) is the same share for the words at the end of n
-that are the last of the window, if one of them is a content word ("in the state of" is nearly all of "is in the state
-of", and nothing of "state"). A relation's score gains α m + β [m = 1] + ζ a, with other weights for reverse relations;
+and 0 below `FLOOR`. a(n, t) scores adjacency: the share of n that is covered by its longest suffix that ends right
+before the mention, if that has a content word ("in the state of" is nearly all of "is in the state of", and nothing of
+"state"). A relation's score gains α m + β [m = 1] + ζ a, with other weights for reverse relations;
 a tail's score gains γ if a word of its kinds (`instance of`) stands in the window, and δ if it is a date with a day:
 "born on" asks for one, not for a year alone. How much the cues count depends on the text:
 

@@ -1,4 +1,4 @@
-"""EntityNLM (Ji et al., 2017): a language model that tracks entities without knowing anything about them.
+"""EntityNLM (Ji et al., 2017): a language model that tracks entities by vectors, without a knowledge graph.
 
 Every entity of a text has a vector that changes as it is mentioned. With h_t after the words before x_t:
 
@@ -22,7 +22,7 @@ lengths of mentions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -34,14 +34,34 @@ from torch import Generator, Tensor, nn
 from kglm.model.base import ChunkModel, Scores, seeded
 from kglm.model.buckets import BUCKETS
 from kglm.model.chunk import Chunk
-from kglm.model.encoders.awd_lstm import EncoderConfig, LayerState, State
+from kglm.model.encoders.awd_lstm import EncoderConfig
+from kglm.model.encoders.encoder import EncoderState
 from kglm.model.types import Type
 
 LONGEST = 25
 """Largest number of words of a mention. A longer one is scored as one of this length, and counted as unexplained."""
 NONE, NEW = 0, 1
 """First rows of the table of versions: zero (no entity), and v_new. Then vectors carried over from earlier chunks."""
+TRACKED = "entities"
+"""Name of the vectors in a checkpoint."""
 Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class TrackingState:
+    """The state of the encoder, and the vectors of the entities mentioned so far, end to end."""
+
+    encoder: EncoderState
+    vector_BX: Tensor
+
+    def select(self, row_B: Tensor) -> TrackingState:
+        return TrackingState(self.encoder.select(row_B), self.vector_BX[row_B])
+
+    def detach(self) -> TrackingState:
+        return TrackingState(self.encoder.detach(), self.vector_BX.detach())
+
+    def tensors(self) -> dict[str, Tensor]:
+        return {**self.encoder.tensors(), TRACKED: self.vector_BX}
 
 
 class EntityNlm(ChunkModel):
@@ -66,9 +86,12 @@ class EntityNlm(ChunkModel):
         self.distance_Q = nn.Parameter(torch.zeros(BUCKETS))
         self.word_bias_V = nn.Parameter(torch.zeros(vocabulary_size))
 
-    def zero_state(self, rows: int) -> State:
-        none_B0 = self.new_H.new_zeros(rows, 0)
-        return State((*super().zero_state(rows), LayerState(none_B0, none_B0)))
+    def zero_state(self, rows: int) -> TrackingState:
+        return TrackingState(self.encoder.zero_state(rows), self.new_H.new_zeros(rows, 0))
+
+    def state_from(self, tensors: Mapping[str, Tensor]) -> TrackingState:
+        encoder = {name: tensor for name, tensor in tensors.items() if name != TRACKED}
+        return TrackingState(self.encoder.state_from(encoder), tensors[TRACKED])
 
     # The distributions
 
@@ -93,8 +116,9 @@ class EntityNlm(ChunkModel):
 
     # A chunk
 
-    def forward(self, chunk: Chunk, state: State | None = None, *, generator: Generator | None = None) -> Scores:
-        before = None if state is None else State(state[:-1])
+    def forward(self, chunk: Chunk, state: EncoderState | None = None, *, generator: Generator | None = None) -> Scores:
+        assert state is None or isinstance(state, TrackingState)
+        before = None if state is None else state.encoder
         chunk = self.hide(chunk, generator)
         output = self.read(chunk, before, generator)
         h_FH = output.h_BTD.flatten(0, 1)
@@ -110,7 +134,7 @@ class EntityNlm(ChunkModel):
         entity_M, length_M = self._starts(h_FH[at_M], vector_XH, versions, chunk)
         type_F = type_F.index_add(0, at_M, length_M)
         entity_F = torch.zeros_like(type_F).index_copy(0, at_M, entity_M)
-        is_new_F = torch.zeros_like(start_F).index_copy(0, at_M, versions.column_M == chunk.starts.known_M)
+        is_new_F = torch.zeros_like(start_F).index_copy(0, at_M, versions.column_M == chunk.starts.entity_count_M)
         word_F, unknown_F = self._words(h_FH, vector_XH[versions.version_F], chunk)
 
         shape = chunk.words.real_BT.shape
@@ -124,14 +148,14 @@ class EntityNlm(ChunkModel):
             unknown_F.view(shape),
             (chunk.starts.length_M > self.length_head.out_features).sum(),
             self.encoder.regularisation(output, chunk.words.real_BT),
-            State((*output.state, LayerState(last_BPH.flatten(1), last_BPH.new_zeros(len(last_BPH), 0)))),
+            TrackingState(output.state, last_BPH.flatten(1)),
         )
 
-    def _carried(self, state: State | None, like_FH: Tensor, rows: int) -> Tensor:
+    def _carried(self, state: TrackingState | None, like_FH: Tensor, rows: int) -> Tensor:
         """Vectors carried over from earlier chunks (B × P × H)."""
         if state is None:
             return like_FH.new_zeros(rows, 0, like_FH.shape[1])
-        return state[-1].h_BH.view(rows, -1, like_FH.shape[1])
+        return state.vector_BX.view(rows, -1, like_FH.shape[1])
 
     def _vectors(self, versions: _Versions, carried_BPH: Tensor, h_FH: Tensor) -> Tensor:
         """Table of all versions (X × H)."""
@@ -152,7 +176,7 @@ class EntityNlm(ChunkModel):
             chunk.starts.place_MP3[..., 0],
             versions.candidate_MP != NONE,
         )
-        is_new_M = versions.column_M == chunk.starts.known_M
+        is_new_M = versions.column_M == chunk.starts.entity_count_M
         chosen_M = torch.where(is_new_M, log_p_MP.shape[1] - 1, versions.column_M)
         vector_MH = vector_XH[versions.version_F[chunk.starts.position_M]]
         length_ML = self.length_log_probs(h_MH, vector_MH)
@@ -208,20 +232,20 @@ class _Versions:
 
 def _versions(chunk: Chunk, carried: int) -> _Versions:
     """Follow the mentions of each row. A version is (generation, index in it) until all generations are complete."""
-    column_BT, current_BT, spoke_BT = (
-        x.tolist() for x in (chunk.tracking.slot_BT, chunk.tracking.current_BT, chunk.tracking.spoke_BT)
+    column_BT, current_BT, after_mention_BT = (
+        x.tolist() for x in (chunk.tracking.slot_BT, chunk.tracking.current_BT, chunk.tracking.after_mention_BT)
     )
     rows, width = chunk.words.real_BT.shape
     made: list[list[tuple[int, int]]] = []
     used, last = list[tuple[int, int]](), list[list[tuple[int, int]]]()
     candidates: list[list[tuple[int, int]]] = []
-    starts = dict(zip(chunk.starts.position_M.tolist(), chunk.starts.known_M.tolist(), strict=True))
+    starts = dict(zip(chunk.starts.position_M.tolist(), chunk.starts.entity_count_M.tolist(), strict=True))
     new, none = (0, NEW), (0, NONE)
-    for row, seen in enumerate(chunk.tracking.known_B.tolist()):
+    for row, seen in enumerate(chunk.tracking.entity_count_B.tolist()):
         version = {column: (0, 2 + row * carried + column) for column in range(seen)}
         for t in range(width):
             position, current, column = row * width + t, current_BT[row][t], column_BT[row][t]
-            if spoke_BT[row][t]:
+            if after_mention_BT[row][t]:
                 generation, source = version.get(current, new)
                 if generation == len(made):
                     made.append([])

@@ -1,6 +1,6 @@
-"""All that a model takes from a knowledge graph: names to copy, cues, vectors. An edit makes another of these.
+"""Inputs of a model that depend on the graph: names to copy, cues, vectors.
 
-The weights of a model do not depend on a graph, so an edit is `features.on(graph)` and nothing else.
+After an edit, `features.on(graph)` returns the updated features. The weights of the model stay as they are.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ class Histories:
         )
 
     def key(self, s: int) -> bytes:
-        """Equal for histories that everything after them depends on in the same way."""
+        """Key of history s: histories with equal keys have the same distribution of all further steps."""
         inside = self.running_S[s] >= 0
         head = np.array([self.running_S[s], self.begun_S[s] * inside, self.last_S[s], self.subject_S[s]])
         slots = np.flatnonzero(self.last_SP[s] >= 0)
@@ -112,7 +112,7 @@ class Histories:
         return latent.parents.log_probs(t, boundary, node_P, candidate_SP, self.last_SP, self.subject_S)
 
     def starts(self, t: int, nodes: Sequence[int], *models: tuple[TextLatent, Floats]) -> list[Floats]:
-        """log p(start of e) of each history and entity (S × N), under each model, given with its log p(type)."""
+        """log p(start of e) of each history and entity (S × N), for each pair (model, log p(type)) in `models`."""
         node_N = np.asarray(nodes, np.int64)
         paths = self.mentioned.paths_to(nodes)
         results = []
@@ -142,7 +142,7 @@ class Histories:
         return node == self.text.topic
 
     def advance(self, t: int, column_S: Ints, nodes: Sequence[int]) -> None:
-        """Let each history take the step of its column of `steps`."""
+        """Update each history by its step; `column_S` are columns of `steps`."""
         self.candidates(t)
         starts_S = np.flatnonzero(column_S >= FIRST)
         if len(starts_S):

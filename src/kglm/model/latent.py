@@ -24,7 +24,7 @@ from kglm.model.cues import CueWeights, TextCues, tail_weights
 from kglm.model.entities import EntityTable
 from kglm.model.graph_features import GraphFeatures
 from kglm.model.local_graph import PathsTo
-from kglm.model.logsums import masked_logsumexp, plus, segment_logsumexp
+from kglm.model.logsums import add_log_probs, masked_logsumexp, segment_logsumexp
 from kglm.model.new_entities import NewEntityHead, TextNewEntities
 from kglm.model.options import LatentConfig
 from kglm.model.parents import ParentHead, TextParents
@@ -47,10 +47,10 @@ class Hidden(NamedTuple):
 
 
 class LatentScores(NamedTuple):
-    """Log-probabilities of the annotation, by component; a start that nothing explains has 0 and is marked.
+    """Log-probabilities of the annotation, by component.
 
-    The entity of a mention counts as `new_M`, or as `parent_M` (some parent is drawn that reaches it) plus `relation_M`
-    (it is then reached).
+    The entity of a mention counts as `new_M`, or as `parent_M`, log P(a parent with a path to e), plus `relation_M`,
+    log P(e | such a parent). A mention start that no fact and no new entity explains has 0, and `explained_M` is False.
     """
 
     type_F: Tensor
@@ -139,8 +139,8 @@ class Latent(nn.Module):
         new_M = self.new_entities.log_probs(hidden_M.p + hidden_M.r, starts.node_M, wanted_M, chunk.own, entities)
         if both:
             # the annotated type does not matter, only the entity: the type is "new or related"
-            both_M2 = torch.stack([plus(log_new_M, new_M), plus(log_related_M, reached_M)], -1)
-            entity_M = plus(-log_start_M, masked_logsumexp(both_M2, both_M2 > -math.inf))
+            both_M2 = torch.stack([add_log_probs(log_new_M, new_M), add_log_probs(log_related_M, reached_M)], -1)
+            entity_M = add_log_probs(-log_start_M, masked_logsumexp(both_M2, both_M2 > -math.inf))
             type_F = type_F.index_copy(0, at_M, log_start_M)
         else:
             entity_M = torch.where(is_new_M, new_M, reached_M)
@@ -159,9 +159,9 @@ class Latent(nn.Module):
 
 
 class TextLatent:
-    """The same distributions along one text, for many histories: each score is computed once.
+    """Distributions of the latent variables along one text, for many mention histories.
 
-    The hidden states depend on the words alone, so they are those of every history.
+    All histories share the hidden states, which depend on the words only, so each score is computed once.
     """
 
     def __init__(
@@ -212,7 +212,7 @@ class TextLatent:
         parent_W, tail_W = node_P[paths.slot_W], node_N[paths.column_W]
         log_z_W = self.relations.log_z(t, node_P[slots])[slot_W]
         p_tail_W = self.tails.of_paths(t, tail_W, parent_W, paths.relation_W, paths.size_W)
-        mass_W = np.exp(self.relations.scores(t, paths.relation_W) - log_z_W) * p_tail_W
+        mass_W = np.exp(self.relations.log_probs(t, paths.relation_W, log_z_W)) * p_tail_W
         mass_Y = np.bincount(slot_W * len(columns) + column_W, mass_W, len(slots) * len(columns))
         with np.errstate(divide="ignore"):
             log_reached_SN = np.log(parent_SP[:, slots] @ mass_Y.reshape(len(slots), len(columns)))

@@ -16,8 +16,8 @@ def masked_logsumexp(score_NJ: Tensor, mask_NJ: Tensor) -> Tensor:
     return safe.logsumexp(-1).masked_fill(~some_N, -math.inf)
 
 
-def plus(log_type: Tensor, log_entity: Tensor) -> Tensor:
-    """Their sum, -inf where the entity cannot be reached, without a NaN in the gradient."""
+def add_log_probs(log_type: Tensor, log_entity: Tensor) -> Tensor:
+    """log_type + log_entity; -inf, without a NaN in the gradient, where log_entity is -inf."""
     reachable = log_entity > -math.inf
     return (log_type.masked_fill(~reachable, 0.0) + log_entity.masked_fill(~reachable, 0.0)).masked_fill(
         ~reachable, -math.inf

@@ -49,10 +49,10 @@ def history_states(
     """States before position t in several histories: entity and first position of the running mention (-1 if none),
     and last position inside a mention."""
     state_S = outside_states(np.full(len(last_S), t), last_S)
-    known: dict[tuple[int, int], int] = {}
+    states: dict[tuple[int, int], int] = {}
     for s in np.flatnonzero(running_S >= 0).tolist():
         mention = (int(running_S[s]), int(begun_S[s]))
-        if mention not in known:
-            known[mention] = inside_state(aliases[mention[0]], surface[mention[1] + 1 : t + 1])
-        state_S[s] = known[mention]
+        if mention not in states:
+            states[mention] = inside_state(aliases[mention[0]], surface[mention[1] + 1 : t + 1])
+        state_S[s] = states[mention]
     return state_S

@@ -2,9 +2,9 @@
 
     p(e | new) = softmax over real entities of v_e · (h_p + h_r) + b_e
 
-Refinements, not in the paper: b_e is learned for each log-bucket of the number of training documents that introduce e,
-not counting the document at hand (otherwise every entity of training would look frequent); if asked for, it is learned
-for each entity, too. A share of the probability is uniform, so that no entity is rarer than share / |E|.
+Refinements, not in the paper: b_e is learned for each log-bucket of the number of *other* training documents that
+introduce e (otherwise every entity of training would look frequent); with `entity_bias`, each entity also has a bias of
+its own. A share of the probability is uniform, so that each entity has at least share / |E|.
 """
 
 from __future__ import annotations

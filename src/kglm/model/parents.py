@@ -28,7 +28,7 @@ from kglm.model.options import LatentConfig
 
 SUBJECT, SENTENCE = BUCKETS, BUCKETS + 1
 PLACES = BUCKETS + 2
-"""Features of a place: the buckets of its distance, then these two."""
+"""Number of features of a candidate's place in the text: distance buckets, subject, same sentence."""
 START_SENTENCE = 1.0
 """Initial weight of a mention in the same sentence."""
 

@@ -2,8 +2,8 @@
 
     π(r | p) = softmax over the distinct relations of p of v_r · h_r
 
-Refinements, not in the paper: v_r sees the relation's name, v_r = v_r' + P mean(words of r), with another P for reverse
-relations; and a relation that the words before the mention name gains a score (see `cues`).
+Refinements, not in the paper: v_r also depends on the words of the relation's name, v_r = v_r' + W mean(words of r),
+with another W for reverse relations; and a relation that the words before the mention name gains a score (see `cues`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kglm.model.options import LatentConfig
 from kglm.model.word_head import WordHead
 
 TINY = 1e-250
-"""Sums of shares that are smaller may have lost precision."""
+"""Below this, a sum of exponentials may have underflowed and is computed again by logaddexp."""
 
 
 class RelationHead(nn.Module):
@@ -99,6 +99,10 @@ class TextRelations:
     def scores(self, t: int, relation_N: npt.NDArray[np.integer]) -> Floats:
         """Scores of relations at position t."""
         return np.asarray(self._score_TR[t - self._first, relation_N])
+
+    def log_probs(self, t: int, relation_N: npt.NDArray[np.integer], log_z: Floats) -> Floats:
+        """log π(r | p) of relations at position t; `log_z` is that of their parents, one or one for each relation."""
+        return np.asarray(self._score_TR[t - self._first, relation_N] - log_z)
 
     def log_z(self, t: int, node_P: Ints) -> Floats:
         """log Σ exp over the distinct relations of each parent at position t; -inf for one that has none."""

@@ -23,9 +23,9 @@ from torch import Tensor
 PAIR_BLOCK = 1 << 25
 """Numbers held at once for the left sides of pairs."""
 TINY = 1e-20
-"""A smaller sum of products may have lost precision: no v is near the highest of both sides."""
+"""Below this, a sum of products may have underflowed and is computed again."""
 BLOCK = 1 << 23
-"""Numbers in a block of scores; measured on S = 4,000, V = 24,000: within 5 % of the bare products."""
+"""Numbers in a block of scores; measured on N = 4,000, V = 24,000: within 5 % of the bare products."""
 
 
 class Changes(NamedTuple):
@@ -44,7 +44,7 @@ def linear_logsumexp(
     *,
     uneven: bool = False,
 ) -> Tensor:
-    """log Σ_v exp(W_v · h_s + b_v) of each row. `uneven` says that rows will have different gradients."""
+    """log Σ_v exp(W_v · h_n + b_v) of each row. `uneven` says that rows will have different gradients."""
     if not len(h_NH):
         return h_NH.sum(-1)
     none = h_NH.new_zeros(0)
@@ -96,17 +96,17 @@ def _exponentials(score_NV: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def linear_score(h_NH: Tensor, weight_VH: Tensor, bias_V: Tensor, column_N: Tensor) -> Tensor:
-    """W_v · h_s + b_v of one column v for each row."""
+    """W_v · h_n + b_v of one column v for each row."""
     return (h_NH * torch.nn.functional.embedding(column_N, weight_VH)).sum(-1) + bias_V[column_N]
 
 
 def linear_log_prob(h_NH: Tensor, weight_VH: Tensor, bias_V: Tensor, column_N: Tensor) -> Tensor:
-    """log softmax(W h_s + b) at one column for each row."""
+    """log softmax(W h_n + b) at one column for each row."""
     return linear_score(h_NH, weight_VH, bias_V, column_N) - linear_logsumexp(h_NH, weight_VH, bias_V)
 
 
 def linear_log_probs(h_NH: Tensor, weight_VH: Tensor, bias_V: Tensor) -> Tensor:
-    """log softmax(W h_s + b) at every column: for few rows, because all scores are held."""
+    """log softmax(W h_n + b) at every column: for few rows, because all scores are held."""
     return torch.nn.functional.linear(h_NH, weight_VH, bias_V).log_softmax(-1)
 
 

@@ -50,11 +50,11 @@ class ModelKind:
     facts: Facts | None = None
     """The one value of `latent.facts` that the model has; None if any will do."""
     methods: tuple[str, ...] = ()
-    """Ways to estimate p(x); of `words`, which is exact, all are accepted and mean the same."""
+    """Accepted methods to estimate p(x); with the likelihood `words` all give the same exact value."""
     proposal: str | None = None
-    """The model that annotations are drawn from,"""
+    """Name of the model that annotations are drawn from."""
     drawn: tuple[str, ...] = ()
-    """by these methods."""
+    """Methods that draw from the proposal."""
     modes: tuple[Mode, ...] = ()
     """Ways to complete a prompt; empty if it completes none."""
     reads_stream: bool = False
@@ -85,12 +85,12 @@ def _of_words(model: type[AwdLstm | EntityNlm]) -> Callable[[ModelParts, Generat
     return build
 
 
-_ASKED: tuple[Mode, ...] = ("oracle", "linked", "shortlist")
+_PROMPT_MODES: tuple[Mode, ...] = ("oracle", "linked", "shortlist")
 _LATENT = {"methods": METHODS, "proposal": "proposal", "drawn": ("importance",), "caches": True}
 MODELS: dict[str, ModelKind] = {
     kind.name: kind
     for kind in (
-        ModelKind("kglm", "KGLM", _with_vectors(Kglm), "latent", True, modes=_ASKED, **_LATENT),  # type: ignore[arg-type]
+        ModelKind("kglm", "KGLM", _with_vectors(Kglm), "latent", True, modes=_PROMPT_MODES, **_LATENT),  # type: ignore[arg-type]
         ModelKind("proposal", "proposal", _with_vectors(Proposal), "none", True),
         ModelKind(
             "entity-copynet",
@@ -99,7 +99,7 @@ MODELS: dict[str, ModelKind] = {
             "latent",
             True,
             "none",
-            modes=_ASKED,
+            modes=_PROMPT_MODES,
             **_LATENT,  # type: ignore[arg-type]
         ),
         ModelKind(

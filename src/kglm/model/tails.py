@@ -3,8 +3,8 @@
     π(e | p, r) = 1 / n_{p,r}                                          the paper: uniform over the tails
     π(e | p, r) = softmax over the tails of v_e · Q h_x + cues         refinement, for up to `MAX_SCORED_TAILS` tails
 
-"In the state of" wants the state, not the county. The cues are γ for a tail of the kind that the words before name, and
-δ for a date with a day (see `cues`).
+After "in the state of", the tail is the state, not the county. The cues are γ for a tail of the kind that the words
+before name, and δ for a date with a day (see `cues`).
 """
 
 from __future__ import annotations

@@ -51,11 +51,11 @@ class WordHead:
     # Scores and probabilities
 
     def products(self, h_NH: Tensor) -> Tensor:
-        """W h of every word, without the bias (S × V)."""
+        """W h of every word, without the bias (N × V)."""
         return functional.linear(h_NH, self.weight_VH)
 
     def scores(self, h_NH: Tensor) -> Tensor:
-        """W h + b of every word (S × V)."""
+        """W h + b of every word (N × V)."""
         return functional.linear(h_NH, self.weight_VH, self.bias_V)
 
     def score(self, h_NH: Tensor, word_N: Tensor) -> Tensor:
@@ -75,7 +75,7 @@ class WordHead:
         return linear_log_prob(h_NH, self.weight_VH, self._bias, word_N)
 
     def log_probs(self, h_NH: Tensor) -> Tensor:
-        """log p of every word (S × V): for few rows, because all of it is held."""
+        """log p of every word (N × V): for few rows, because all of it is held."""
         return linear_log_probs(h_NH, self.weight_VH, self._bias)
 
     @property

@@ -166,9 +166,7 @@ def _spacy_rules() -> Callable[[str], list[str]]:
     ]
     english: Any = English.Defaults
     # Without emoticons that contain brackets, which would match the end of "(chapters 7 and 8)" or "(a song): ".
-    special = {
-        chunk: cases for chunk, cases in english.tokenizer_exceptions.items() if not set(chunk) & set("()[]{}")
-    }
+    special = {chunk: cases for chunk, cases in english.tokenizer_exceptions.items() if not set(chunk) & set("()[]{}")}
     # Contractions keep their apostrophe when a link boundary separates them from their word.
     for clitic in ("m", "ve", "re", "ll", "d", "s"):
         for apostrophe in "'’":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from kglm.errors import ConfigError
-from kglm.model.encoders.awd_lstm import State
+from kglm.model.encoders.encoder import EncoderState
 from kglm.runs.settings import Batching
 from kglm.train.chunks import Piece
 from kglm.train.encoding import EncodedDocument
@@ -145,11 +145,11 @@ class Carried:
     """The recurrent state after a chunk, and the rows of the batch that it belongs to."""
 
     rows: Sequence[int] = ()
-    state: State = field(default_factory=State)
+    state: EncoderState | None = None
 
-    def state_of(self, rows: Sequence[int]) -> State | None:
+    def state_of(self, rows: Sequence[int]) -> EncoderState | None:
         """The state of these rows; None before the first chunk."""
-        if not self.rows or not rows:
+        if self.state is None or not self.rows or not rows:
             return None
         if list(rows) == list(self.rows):
             return self.state

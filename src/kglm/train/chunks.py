@@ -123,7 +123,7 @@ class _Grid:
         fills = {"input": Vocabulary.padding, "target": Vocabulary.padding, "type": 0, "state": 0, "relation": 0}
         fills |= {"slot": -1, "current": -1}
         self._ints = {name: np.full((rows, width), fill, np.int64) for name, fill in fills.items()}
-        flags = ("real", "related", "continue", "spoke")
+        flags = ("real", "related", "continue", "after_mention")
         self._bools = {name: np.zeros((rows, width), np.bool_) for name in flags}
         self._named = np.zeros((rows, width, 3))
 
@@ -142,18 +142,18 @@ class _Grid:
         bools["real"][row, here] = True
         bools["related"][row, here] = document.related_T[start:end]
         bools["continue"][row, here] = document.continue_T[start:end]
-        bools["spoke"][row, here] = document.spoke_T[start:end]
+        bools["after_mention"][row, here] = document.after_mention_T[start:end]
 
     def result(self, pieces: Sequence[Piece]) -> tuple[Words, TypeTargets, Tracking]:
         ints = {name: torch.from_numpy(values) for name, values in self._ints.items()}
         bools = {name: torch.from_numpy(values) for name, values in self._bools.items()}
         reset_B = torch.tensor([piece.start == 0 for piece in pieces])
-        known_B = torch.tensor([_known(piece) for piece in pieces])
+        entity_count_B = torch.tensor([_entities_before(piece) for piece in pieces])
         named = torch.from_numpy(self._named)
         return (
             Words(ints["input"], ints["target"], bools["real"], reset_B),
             TypeTargets(ints["type"], ints["state"], named, ints["relation"], bools["related"], bools["continue"]),
-            Tracking(known_B, ints["slot"], ints["current"], bools["spoke"]),
+            Tracking(entity_count_B, ints["slot"], ints["current"], bools["after_mention"]),
         )
 
 
@@ -213,7 +213,7 @@ class _Starts:
 
     def result(self) -> tuple[MentionStarts, Paths, ScoredTails, RelationCues, OwnIntroductions]:
         count = len(self._rows)
-        width = max((start.known for _, _, start in self._rows), default=0)
+        width = max((start.entity_count for _, _, start in self._rows), default=0)
         parent_MP = np.full((count, width), -1, np.int64)
         place_MP3 = np.zeros((count, width, 3), np.int64)
         hint_M2 = np.zeros((count, 2), np.bool_)
@@ -221,7 +221,7 @@ class _Starts:
         own_of: dict[int, list[tuple[int, int]]] = {}
         past = _LastWords()
         for m, (_, document, start) in enumerate(self._rows):
-            known, last_P = start.known, past.before(document, start)
+            known, last_P = start.entity_count, past.before(document, start)
             parent_MP[m, :known] = document.entities[:known]
             if self._builder.parent_window is not None:
                 parent_MP[m, :known][start.target - last_P > self._builder.parent_window] = -1
@@ -236,7 +236,7 @@ class _Starts:
             _longs([int(start.type) for _, _, start in self._rows]),
             _longs([start.node for _, _, start in self._rows]),
             _longs([start.length for _, _, start in self._rows]),
-            _longs([start.known for _, _, start in self._rows]),
+            _longs([start.entity_count for _, _, start in self._rows]),
             torch.from_numpy(parent_MP),
             torch.from_numpy(place_MP3),
             torch.from_numpy(hint_M2),
@@ -299,10 +299,10 @@ class _LastWords:
         for target, slot in document.mention_words[self._read : until]:
             self._last[slot] = target
         self._read, self._target = until, start.target
-        return self._last[: start.known]
+        return self._last[: start.entity_count]
 
 
-def _known(piece: Piece) -> int:
+def _entities_before(piece: Piece) -> int:
     """Number of entities that are mentioned before the first input of a piece."""
     if piece.document is None:
         return 0

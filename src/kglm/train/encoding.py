@@ -51,7 +51,7 @@ class Start:
     node: int
     length: int
     """Words of the mention."""
-    known: int
+    entity_count: int
     """Number of entities mentioned before."""
     paths: list[Path]
     boundary: int
@@ -122,14 +122,14 @@ class EncodedDocument:
         )
 
     @property
-    def spoke_T(self) -> Bools:
+    def after_mention_T(self) -> Bools:
         """True if the word before position t is a word of an entity."""
         return np.concatenate([[False], self.slot_T >= 0])[: len(self)]
 
     @property
     def current_T(self) -> Ints:
         """Slot of the entity mentioned last before position t, or -1."""
-        last_T = np.where(self.spoke_T, np.arange(len(self)), 0)
+        last_T = np.where(self.after_mention_T, np.arange(len(self)), 0)
         return np.concatenate([[-1], self.slot_T])[np.maximum.accumulate(last_T)]
 
     def __len__(self) -> int:

@@ -26,7 +26,7 @@ from kglm.errors import KglmError
 from kglm.files import atomic_file
 from kglm.model.base import ChunkModel, Scores
 from kglm.model.chunk import Chunk
-from kglm.model.encoders.awd_lstm import Share, State
+from kglm.model.encoders.encoder import Share
 from kglm.progress import progress
 from kglm.runs.checkpoint import (
     StateDirectory,
@@ -286,7 +286,7 @@ class Trainer:
     def _whole_state(self) -> Iterator[tuple[str, Tensor]]:
         """The recurrent state of all rows, gathered from all processes."""
         mine = self._carried
-        parts = (mine.state if mine.rows else self.model.zero_state(0)).tensors()
+        parts = (mine.state or self.model.zero_state(0)).tensors()
         sizes = self.world.most([part.shape[1] for part in parts.values()])
         if not self._rows:
             return
@@ -311,9 +311,9 @@ class Trainer:
         recurrent = parts.get("recurrent", {})
         self._rows = values["rows"]
         moved = {name: tensor.to(self.world.device) for name, tensor in recurrent.items()}
-        whole = Carried(self._rows, State.from_tensors(moved))
+        whole = Carried(self._rows, self.model.state_from(moved))
         mine = [row for row in self._rows if row % self.world.size == self.world.rank]
-        self._carried = Carried(mine, whole.state_of(mine) or State())
+        self._carried = Carried(mine, whole.state_of(mine))
         for name in ("epoch", "chunk", "bad_epochs", "metrics", "step"):
             setattr(self, name, values[name])
         self.best = math.inf if values["best"] is None else values["best"]

@@ -8,13 +8,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from kglm.model.encoders.awd_lstm import Encoder, EncoderOutput, LayerState, Share
+from kglm.model.encoders.awd_lstm import AwdLstmEncoder, LayerState, LstmState
+from kglm.model.encoders.encoder import EncoderOutput, Share
 from support.encoders import PLAIN, SMALL, make, seeded, words
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-def in_chunks(encoder: Encoder, words_BT: Tensor, length: int) -> Tensor:
+def in_chunks(encoder: AwdLstmEncoder, words_BT: Tensor, length: int) -> Tensor:
     state, outputs = None, []
     for chunk in words_BT.split(length, dim=1):
         output: EncoderOutput = encoder(chunk, state)
@@ -92,7 +93,7 @@ class TestState:
 
     def test_reset_forgets_even_what_is_not_a_number(self) -> None:
         encoder = make()
-        state = tuple(LayerState(h.fill_(torch.nan), c.fill_(torch.nan)) for h, c in encoder.zero_state(2))
+        state = LstmState(LayerState(h.fill_(torch.nan), c.fill_(torch.nan)) for h, c in encoder.zero_state(2))
         output = encoder(words(2, 3), state, reset_B=torch.tensor([True, False]))
         assert torch.equal(output.h_BTD[0], encoder(words(2, 3)).h_BTD[0])
         assert output.h_BTD[1].isnan().all()
@@ -120,7 +121,7 @@ class TestState:
         with pytest.raises(ValueError, match=rf"\({rows}, 12\).* expected \[\(2, 12\)"):
             encoder(words(2, 3), encoder.zero_state(rows))
         with pytest.raises(ValueError, match="expected"):
-            encoder(words(2, 3), encoder.zero_state(2)[:2])
+            encoder(words(2, 3), LstmState(encoder.zero_state(2)[:2]))
 
     def test_bad_words_and_flags_are_refused(self) -> None:
         encoder = make()
@@ -144,7 +145,7 @@ class TestGradients:
 
         def loss(*tensors: Tensor) -> tuple[Tensor, Tensor]:
             h_0, h_1, c_0, c_1 = tensors[len(names) :]
-            arguments = (words_BT, (LayerState(h_0, c_0), LayerState(h_1, c_1)), seeded(1))
+            arguments = (words_BT, LstmState((LayerState(h_0, c_0), LayerState(h_1, c_1))), seeded(1))
             parameters = dict(zip(names, tensors, strict=False))
             output = torch.func.functional_call(encoder, parameters, arguments)
             return output.h_BTD, encoder.regularisation(output).mean()

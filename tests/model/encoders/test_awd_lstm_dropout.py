@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import Generator
 
-from kglm.model.encoders.awd_lstm import EncoderOutput, locked_dropout
+from kglm.model.encoders.awd_lstm import locked_dropout
+from kglm.model.encoders.encoder import EncoderOutput
 from support.encoders import PLAIN, WORDS, make, seeded, words
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -35,6 +35,7 @@ from torch import Generator, Tensor, nn
 from torch.nn import functional
 
 from kglm.errors import ConfigError
+from kglm.model.encoders.encoder import EncoderOutput, EncoderState, Regularisation, Share
 from kglm.model.word_head import WordHead
 
 WINDOW = 500
@@ -94,30 +95,30 @@ class EncoderConfig:
             )
         return replace(self, output=self.embedding)
 
-    def build(self, vocabulary_size: int, *, generator: Generator) -> Encoder:
+    def build(self, vocabulary_size: int, *, generator: Generator) -> AwdLstmEncoder:
         """A new encoder on the generator's device, its weights drawn from the generator."""
-        return Encoder(self, vocabulary_size, generator=generator)
+        return AwdLstmEncoder(self, vocabulary_size, generator=generator)
 
 
 class LayerState(NamedTuple):
-    """State of one layer after the last word it has read."""
+    """EncoderState of one layer after the last word it has read."""
 
     h_BH: Tensor
     c_BH: Tensor
 
 
-class State(tuple[LayerState, ...]):
+class LstmState(tuple[LayerState, ...]):
     """The recurrent state of all layers, first layer first. Callers carry it and do not look inside."""
 
     __slots__ = ()
 
-    def select(self, row_B: Tensor) -> State:
+    def select(self, row_B: Tensor) -> LstmState:
         """The state of these batch rows, in this order."""
-        return State(LayerState(layer.h_BH[row_B], layer.c_BH[row_B]) for layer in self)
+        return LstmState(LayerState(layer.h_BH[row_B], layer.c_BH[row_B]) for layer in self)
 
-    def detach(self) -> State:
+    def detach(self) -> LstmState:
         """The same state without its history: gradients stop here."""
-        return State(LayerState(layer.h_BH.detach(), layer.c_BH.detach()) for layer in self)
+        return LstmState(LayerState(layer.h_BH.detach(), layer.c_BH.detach()) for layer in self)
 
     def tensors(self) -> dict[str, Tensor]:
         """The state as named tensors, each with one line per batch row: what a checkpoint keeps."""
@@ -127,52 +128,8 @@ class State(tuple[LayerState, ...]):
             for name, tensor in zip(LayerState._fields, layer, strict=True)
         }
 
-    @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> State:
-        """The state that `tensors` was taken from."""
-        fields = LayerState._fields
-        layers = range(len(tensors) // len(fields))
-        return cls(LayerState(*(tensors[f"{number}.{name}"] for name in fields)) for number in layers)
 
-
-class EncoderOutput(NamedTuple):
-    """Hidden states of a chunk, and the state after it."""
-
-    h_BTD: Tensor
-    """h_t after word t, with output dropout in training: what the heads read."""
-    raw_h_BTD: Tensor
-    """h_t before output dropout."""
-    state: State
-    """After the chunk's last column. Gradients reach through it until it is detached."""
-
-
-class Regularisation(NamedTuple):
-    """α and β terms of the training loss as sums, with the counts that turn them into means.
-
-    They are sums because a chunk may be a part of a batch that several processes share: the means are over the batch.
-    """
-
-    activation: Tensor
-    """α Σ_t mean(h_t²) over features, over the real positions, after output dropout."""
-    temporal: Tensor
-    """β Σ_t mean((h_t − h_{t−1})²), over pairs of neighbours that both are real, before output dropout."""
-    positions: int
-    pairs: int
-
-    def mean(self, positions: int | None = None, pairs: int | None = None) -> Tensor:
-        """α mean(h_t²) + β mean((h_t − h_{t−1})²), over so many positions and pairs if they are more than our own."""
-        positions, pairs = positions or self.positions, pairs or self.pairs
-        return self.activation / max(positions, 1) + self.temporal / max(pairs, 1)
-
-
-class Share(NamedTuple):
-    """Which rows of a larger batch these are. Masks are drawn for all rows, so that they do not depend on the cut."""
-
-    rows: Tensor
-    total: int
-
-
-class Encoder(nn.Module):
+class AwdLstmEncoder(nn.Module):
     """E → H → … → H → D. `embedding.weight` (V × E) is also the output word matrix: tie it, do not copy it."""
 
     def __init__(self, config: EncoderConfig, vocabulary_size: int, *, generator: Generator) -> None:
@@ -192,7 +149,7 @@ class Encoder(nn.Module):
     def forward(
         self,
         words_BT: Tensor,
-        state: State | None = None,
+        state: EncoderState | None = None,
         generator: Generator | None = None,
         reset_B: Tensor | None = None,
         share: Share | None = None,
@@ -218,9 +175,9 @@ class Encoder(nn.Module):
             dropout = config.hidden_dropout if number < len(before) - 1 else config.output_dropout
             x_TBI = locked_dropout(raw_TBH, dropout, masks, share)
             after.append(end)
-        return EncoderOutput(x_TBI.transpose(0, 1), raw_TBH.transpose(0, 1), State(after))
+        return EncoderOutput(x_TBI.transpose(0, 1), raw_TBH.transpose(0, 1), LstmState(after))
 
-    def read_text(self, words_T: Tensor, state: State | None = None) -> tuple[Tensor, State]:
+    def read_text(self, words_T: Tensor, state: EncoderState | None = None) -> tuple[Tensor, EncoderState]:
         """h after each word of one text (T × D), read in windows of `WINDOW` words, and the state after the last."""
         hidden = [self.embedding.weight.new_zeros(0, self.size)]
         state = self.zero_state(1) if state is None else state
@@ -233,6 +190,17 @@ class Encoder(nn.Module):
     def word_head(self, bias_V: Tensor | None = None) -> WordHead:
         """The output layer: its matrix is the word embedding, its bias belongs to the model."""
         return WordHead(self.embedding.weight, bias_V)
+
+    def state_from(self, tensors: Mapping[str, Tensor]) -> LstmState:
+        """The state that `LstmState.tensors` was called on."""
+        fields = LayerState._fields
+        layers = range(len(tensors) // len(fields))
+        return LstmState(LayerState(*(tensors[f"{number}.{name}"] for name in fields)) for number in layers)
+
+    @property
+    def unknown_dropout(self) -> float:
+        """Share of word types that training hides in names."""
+        return self.config.unknown_dropout
 
     @property
     def size(self) -> int:
@@ -266,10 +234,10 @@ class Encoder(nn.Module):
             temporal = config.temporal_regularisation * _sum_mean_square(raw_BTD[:, 1:] - raw_BTD[:, :-1], pair_BT)
         return Regularisation(activation, temporal, int(real_BT.sum()), int(pair_BT.sum()))
 
-    def zero_state(self, rows: int) -> State:
+    def zero_state(self, rows: int) -> LstmState:
         """The state before a document's first word."""
         weight = self.embedding.weight
-        return State(LayerState(weight.new_zeros(rows, size), weight.new_zeros(rows, size)) for size in self.sizes)
+        return LstmState(LayerState(weight.new_zeros(rows, size), weight.new_zeros(rows, size)) for size in self.sizes)
 
     @property
     def _draws(self) -> bool:
@@ -286,7 +254,7 @@ class Encoder(nn.Module):
             x_TBE = x_TBE * functional.embedding(words_TB, mask_V1)
         return locked_dropout(x_TBE, self.config.input_dropout, masks, share)
 
-    def _start(self, words_BT: Tensor, state: State | None, reset_B: Tensor | None) -> State:
+    def _start(self, words_BT: Tensor, state: EncoderState | None, reset_B: Tensor | None) -> LstmState:
         """The state before the chunk: checked (the fused kernels do not), and zeros where flagged."""
         if words_BT.dim() != 2 or 0 in words_BT.shape:
             raise ValueError(f"words of shape {tuple(words_BT.shape)}; expected (rows, words), neither of them 0")
@@ -295,6 +263,8 @@ class Encoder(nn.Module):
             raise ValueError(f"reset is {reset_B.dtype} of shape {tuple(reset_B.shape)}; expected bool of ({rows},)")
         if state is None:
             return self.zero_state(rows)
+        if not isinstance(state, LstmState):
+            raise TypeError(f"a state of {type(state).__name__}; expected one of this encoder")
         found = [tuple(tensor.shape) for layer in state for tensor in layer]
         expected = [(rows, size) for size in self.sizes for _ in LayerState._fields]
         if found != expected:
@@ -302,7 +272,7 @@ class Encoder(nn.Module):
         if reset_B is None:
             return state
         reset_B1 = reset_B[:, None]
-        return State(LayerState(h.masked_fill(reset_B1, 0), c.masked_fill(reset_B1, 0)) for h, c in state)
+        return LstmState(LayerState(h.masked_fill(reset_B1, 0), c.masked_fill(reset_B1, 0)) for h, c in state)
 
 
 class LSTMLayer(nn.Module):
