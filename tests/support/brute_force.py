@@ -28,7 +28,7 @@ class Said(NamedTuple):
     steps: list[Step]
     written: list[str]
     own: set[int]
-    """Whom the document introduces, if it is one of those that were counted."""
+    """Entities that the document introduces, if it is a training document."""
 
 
 def word_probability(toy: Toy, h_x: Tensor, node: int, word: str, before: tuple[str, ...] = ()) -> float:
