@@ -20,18 +20,31 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0.dev0"
 
 _MODULES = {
+    "AnnotateConfig": "kglm.annotate.annotator",
+    "AnnotateReport": "kglm.annotate.pipeline",
     "Completion": "kglm.answer.completion",
+    "CorpusStatistics": "kglm.annotate.statistics",
     "Document": "kglm.text.document",
+    "EmbedReport": "kglm.kg.embedding.transe",
     "FactAwareLM": "kglm.answer.model",
     "FactEdit": "kglm.kg.edits",
+    "Finding": "kglm.doctor",
     "GenerateConfig": "kglm.answer.generate",
     "GeneratedWord": "kglm.answer.completion",
+    "ImportReport": "kglm.kg.imports",
     "KglmError": "kglm.errors",
     "KnowledgeGraph": "kglm.kg.graph",
     "LinkedMention": "kglm.answer.completion",
     "Mention": "kglm.text.document",
+    "Named": "kglm.answer.completion",
     "NewEntity": "kglm.kg.edits",
+    "NextWordConfig": "kglm.answer.next_word",
+    "NextWords": "kglm.answer.next_word",
+    "PerplexityReport": "kglm.evaluate.perplexity",
     "Reason": "kglm.answer.completion",
+    "Reasons": "kglm.answer.completion",
+    "Span": "kglm.answer.reading",
+    "TransEConfig": "kglm.kg.embedding.transe",
     "Vocabulary": "kglm.text.vocabulary",
     "Word": "kglm.answer.completion",
     "annotate_articles": "kglm.api",
@@ -41,7 +54,7 @@ _MODULES = {
     "evaluate_model": "kglm.api",
     "examine": "kglm.doctor",
     "generate": "kglm.api",
-    "import_graph": "kglm.kg.imports",
+    "import_graph": "kglm.api",
     "link": "kglm.api",
     "load": "kglm.answer.model",
     "read_documents": "kglm.text.document",
@@ -53,18 +66,31 @@ _MODULES = {
 """The module that defines each public name."""
 
 __all__ = [  # noqa: RUF022 - the order of _MODULES, and the version
+    "AnnotateConfig",
+    "AnnotateReport",
     "Completion",
+    "CorpusStatistics",
     "Document",
+    "EmbedReport",
     "FactAwareLM",
     "FactEdit",
+    "Finding",
     "GenerateConfig",
     "GeneratedWord",
+    "ImportReport",
     "KglmError",
     "KnowledgeGraph",
     "LinkedMention",
     "Mention",
+    "Named",
     "NewEntity",
+    "NextWordConfig",
+    "NextWords",
+    "PerplexityReport",
     "Reason",
+    "Reasons",
+    "Span",
+    "TransEConfig",
     "Vocabulary",
     "Word",
     "annotate_articles",
@@ -86,16 +112,22 @@ __all__ = [  # noqa: RUF022 - the order of _MODULES, and the version
 ]
 
 if TYPE_CHECKING:
-    from kglm.annotate.statistics import corpus_statistics
-    from kglm.answer.completion import Completion, GeneratedWord, LinkedMention, Reason, Word
+    from kglm.annotate.annotator import AnnotateConfig
+    from kglm.annotate.pipeline import AnnotateReport
+    from kglm.annotate.statistics import CorpusStatistics, corpus_statistics
+    from kglm.answer.completion import Completion, GeneratedWord, LinkedMention, Named, Reason, Reasons, Word
     from kglm.answer.generate import GenerateConfig
     from kglm.answer.model import FactAwareLM, load
-    from kglm.api import annotate_articles, complete, embed, evaluate_model, generate, link, train_model
-    from kglm.doctor import examine
+    from kglm.answer.next_word import NextWordConfig, NextWords
+    from kglm.answer.reading import Span
+    from kglm.api import annotate_articles, complete, embed, evaluate_model, generate, import_graph, link, train_model
+    from kglm.doctor import Finding, examine
     from kglm.errors import KglmError
+    from kglm.evaluate.perplexity import PerplexityReport
     from kglm.kg.edits import FactEdit, NewEntity
+    from kglm.kg.embedding.transe import EmbedReport, TransEConfig
     from kglm.kg.graph import KnowledgeGraph
-    from kglm.kg.imports import import_graph
+    from kglm.kg.imports import ImportReport
     from kglm.text.document import Document, Mention, read_documents, write_documents
     from kglm.text.repair import repair
     from kglm.text.tokenizer import tokenizer
@@ -109,4 +141,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

@@ -2,7 +2,7 @@
 
     import kglm
 
-    kglm.import_graph(["facts.tsv"], "world.kg", entities=["entities.jsonl"])
+    kglm.import_graph("facts.tsv", "world.kg", entities="entities.jsonl")
     kglm.embed("world.kg", dim=64)
     kglm.annotate_articles("articles/", "world.kg", "docs.jsonl")
     kglm.train_model("kglm", data="docs.jsonl", valid="valid.jsonl", kg="world.kg", to="run", config="small")
@@ -14,9 +14,9 @@ The names `train`, `annotate` and `evaluate` belong to packages, hence `train_mo
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
@@ -25,11 +25,53 @@ if TYPE_CHECKING:  # each function loads what it needs when it is called
     from kglm.annotate.pipeline import AnnotateReport
     from kglm.answer.completion import Completion, GeneratedWord, LinkedMention
     from kglm.answer.model import Edit, FactAwareLM, GenerateOptions, Links
-    from kglm.evaluate.perplexity import Report
+    from kglm.evaluate.perplexity import PerplexityReport
     from kglm.kg.embedding.transe import EmbedReport, TransEConfig
+    from kglm.kg.imports import ImportReport
 
 AnyPath = str | Path
 Paths = AnyPath | Sequence[AnyPath]
+
+
+def import_graph(
+    sources: Paths,
+    to: AnyPath,
+    *,
+    entities: Paths = (),
+    relations: Paths = (),
+    redirects: Paths = (),
+    near: Iterable[str] | None = None,
+    hops: int = 2,
+    format: str | None = None,
+    language: str = "en",
+    mint_ids: bool = False,
+    iso_years: bool = False,
+    workers: int | None = None,
+    replace: bool = False,
+) -> ImportReport:
+    """Build the graph file `to` from files of facts; the format is detected unless it is given.
+
+    With `near` (entity ids), only entities within `hops` facts of them are imported. `mint_ids` makes ids from names,
+    for graphs without ids. `iso_years` reads years before Christ as in RDF (0000 is 1 BC).
+
+    kglm.import_graph("facts.tsv", "world.kg", entities="entities.jsonl")
+    """
+    from kglm.kg.importers.records import ImportOptions
+    from kglm.kg.imports import import_graph
+
+    return import_graph(
+        _paths(sources),
+        to,
+        entities=_paths(entities),
+        relations=_paths(relations),
+        redirects=_paths(redirects),
+        near=near,
+        hops=hops,
+        format=format,
+        options=ImportOptions(language, mint_ids, iso_years),
+        workers=workers,
+        replace=replace,
+    )
 
 
 def embed(kg: AnyPath, config: TransEConfig | None = None, **options: Any) -> EmbedReport:
@@ -39,7 +81,7 @@ def embed(kg: AnyPath, config: TransEConfig | None = None, **options: Any) -> Em
     """
     from kglm.kg.embedding.transe import TransEConfig, embed_graph
 
-    return embed_graph(kg, replace(config or TransEConfig(), **options))
+    return embed_graph(kg, dataclasses.replace(config or TransEConfig(), **options))
 
 
 def annotate_articles(
@@ -61,7 +103,7 @@ def annotate_articles(
     from kglm.annotate.annotator import AnnotateConfig
     from kglm.annotate.pipeline import Recipe, annotate
 
-    settings = replace(config or AnnotateConfig(), **options)
+    settings = dataclasses.replace(config or AnnotateConfig(), **options)
     recipe = Recipe(
         str(Path(kg).absolute()), settings, None if anchors is None else str(Path(anchors).absolute()), lists
     )
@@ -83,8 +125,10 @@ def train_model(
 ) -> list[dict[str, Any]]:
     """Train a model into the run directory `to`; return the metrics of each epoch.
 
-    `config` is a TOML file or one of paper, small, quickstart, tiny.
-    `start` is a run whose vocabulary and weights are used.
+    Models: kglm, proposal, entity-copynet, entity-nlm, entity-nlm-proposal, awd-lstm. `config` is a TOML file or one of
+    paper, small, quickstart, tiny; `preset` (best, paper, nklm) sets the options of the latent variables, and
+    `overrides` sets single ones. `start` is a run whose vocabulary and weights are used; `resume` continues a run that
+    was stopped.
 
     kglm.train_model("kglm", data="docs.jsonl", valid="valid.jsonl", kg="world.kg", to="run",
                      config="small", overrides={"train.epochs": 3})
@@ -92,7 +136,7 @@ def train_model(
     from kglm.runs.settings import load_config
     from kglm.train.start import train
 
-    changes = [f"{name}={json.dumps(value)}" for name, value in (overrides or {}).items()]
+    changes = [f"{name}={json.dumps(value)}" for name, value in (overrides or {}).items() if value is not None]
     settings = load_config(config, model, changes, preset=preset)
     start_run = None if start is None else Path(start)
     return train(settings, _paths(data), _paths(valid), Path(kg), Path(to), start=start_run, resume=resume)
@@ -108,7 +152,7 @@ def evaluate_model(
     proposal: AnyPath | None = None,
     kg: AnyPath | None = None,
     workers: int = 1,
-) -> Report:
+) -> PerplexityReport:
     """Estimate the perplexity of documents; their annotations are used by method "annotated" only.
 
     kglm.evaluate_model("run", "valid.jsonl", samples=50).to_json()["ppl"]

@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from kglm.errors import DataError, KglmError, LiteralError
+from kglm.errors import DataError, KglmError, LiteralError, VersionError
 from kglm.files import read_lines, reading
 from kglm.kg.arrays import build_arrays
 from kglm.kg.compiled import open_compiled
@@ -209,7 +209,9 @@ def _examine_run(home: Path) -> Iterator[Finding]:
     try:
         state = StateDirectory(home / "state").load()
     except KglmError as error:
-        yield Finding("error", error.place or str(home / "state"), error.what, "it cannot be resumed; train again")
+        kind: Literal["error", "warning"] = "warning" if isinstance(error, VersionError) else "error"
+        remedy = error.remedy or "the model can be used, but its training cannot be resumed: train again"
+        yield Finding(kind, error.place or str(home / "state"), error.what, remedy)
         return
     if state is None:
         yield Finding("note", str(home), "has no checkpoint: it can be used, but its training cannot be resumed")

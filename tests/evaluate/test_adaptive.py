@@ -83,7 +83,7 @@ def test_dynamic_evaluation_by_hand(model: AwdLstm) -> None:
         expected += log_p.tolist()
         learner.zero_grad()
         (-log_p.mean()).backward()
-        state = tuple(type(layer)(layer.h_BH.detach(), layer.c_BH.detach()) for layer in output.state)
+        state = output.state.detach()
         with torch.no_grad():
             for parameter, old in zip(learner.parameters(), model.parameters(), strict=True):
                 parameter -= 0.3 * parameter.grad

@@ -14,7 +14,16 @@ import pytest
 from conftest import Command, CommandResult
 from kglm.errors import ConfigError, DataError
 from kglm.evaluate.adaptive import Adaptation
-from kglm.evaluate.perplexity import Report, Scored, Task, corpus_protocol, evaluate, interval, load_scorer, perplexity
+from kglm.evaluate.perplexity import (
+    PerplexityReport,
+    Scored,
+    Task,
+    corpus_protocol,
+    evaluate,
+    interval,
+    load_scorer,
+    perplexity,
+)
 from kglm.kg.embedding.transe import TransEConfig, embed_graph
 from kglm.kg.imports import import_graph
 from kglm.marginal.cache import Cache
@@ -214,7 +223,7 @@ def scored(log_p: float, targets: int, weights: list[float]) -> Scored:
 class TestNumbers:
     def test_perplexity_by_hand(self) -> None:
         assert perplexity(np.array([-2.0, -4.0]), np.array([2, 1])) == pytest.approx(math.exp(2))
-        report = Report("kglm", "importance", 2, [scored(-2.0, 2, [0, 0]), scored(-4.0, 1, [0, 0])])
+        report = PerplexityReport("kglm", "importance", 2, [scored(-2.0, 2, [0, 0]), scored(-4.0, 1, [0, 0])])
         assert report.to_json()["ppl"] == pytest.approx(math.exp(2))
         assert report.to_json()["tokens_per_second"] == pytest.approx(3)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import Any
 
@@ -154,3 +155,12 @@ def test_the_state_is_not_kept_in_the_module(toy: Toy, model: ChunkModel) -> Non
     first = log_p(toy, model, document)
     score(toy, model, [whole(toy.encoder.encode(random_documents(toy, 3)[2]))])
     assert log_p(toy, model, document) == first and math.isfinite(first[0])
+
+
+def test_a_copy_scores_the_same_and_shares_no_weights(toy: Toy, model: ChunkModel) -> None:
+    pieces = [whole(toy.encoder.encode(random_documents(toy, 3)[2]))]
+    other = copy.deepcopy(model)
+    assert torch.equal(score(toy, model, pieces).total_BT, score(toy, other, pieces).total_BT)
+    for parameter in other.parameters():
+        parameter.data.add_(1)
+    assert not any(torch.equal(one, two) for one, two in zip(model.parameters(), other.parameters(), strict=True))

@@ -67,9 +67,7 @@ def test_it_is_as_if_they_were_not_in_the_vocabulary(toys: tuple[Toy, Toy], mode
     assert torch.equal(hidden.words.target_BT.flatten()[other], known.words.target_BT.flatten()[other])
 
 
-def test_nothing_is_hidden_in_evaluation_or_without_the_setting(
-    toys: tuple[Toy, Toy], model: ChunkModel
-) -> None:
+def test_nothing_is_hidden_in_evaluation_or_without_the_setting(toys: tuple[Toy, Toy], model: ChunkModel) -> None:
     chunk = chunk_of(toys[0], toys[0], model)
     assert model.eval().hide(chunk, None) is chunk
     with pytest.raises(ValueError, match="Generator"):

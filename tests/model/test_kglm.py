@@ -11,7 +11,6 @@ import torch
 
 from kglm.errors import ConfigError
 from kglm.kg.ids import NEW
-from kglm.model.base import KglmConfig
 from kglm.model.encoders.awd_lstm import EncoderConfig
 from kglm.model.options import PAPER, LatentConfig
 from kglm.model.types import Type
@@ -279,7 +278,7 @@ class TestTraining:
 
 def test_sizes_must_fit(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"encoder\.output is 9, but"):
-        KglmConfig(EncoderConfig(embedding=4, hidden=5, layers=2, output=9)).sized(3)
+        EncoderConfig(embedding=4, hidden=5, layers=2, output=9).for_latent(3)
 
 
 def test_the_toy_has_what_the_tests_need(tmp_path: Path) -> None:

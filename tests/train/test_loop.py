@@ -54,13 +54,14 @@ def test_a_resumed_run_equals_an_uninterrupted_one(uninterrupted: Path, tmp_path
     assert same(whole, parts) and log == parts_log
 
 
-@pytest.mark.parametrize("model", ["plain", "tracker"])
-def test_resuming_other_models(tmp_path: Path, model: str) -> None:
-    """Stop in the middle of documents, with the state that each model carries."""
+@pytest.mark.parametrize("step", [2, 7])
+@pytest.mark.parametrize("model", ["proposal", "plain", "tracker", "tracker_proposal"])
+def test_resuming_other_models(tmp_path: Path, model: str, step: int) -> None:
+    """Stop in the middle of documents, with the state that each model carries, and between epochs, without one."""
     trainer(tmp_path / "whole", model=model).fit()
-    trainer(tmp_path / "parts", model=model).fit(stop_after=2)
+    trainer(tmp_path / "parts", model=model).fit(stop_after=step)
     rest = trainer(tmp_path / "parts", model=model)
-    assert rest.resume() and rest.step == 2
+    assert rest.resume() and rest.step == step and (rest.chunk == 0) == (step == 7)
     rest.fit()
     (whole, log), (parts, parts_log) = run_files(tmp_path / "whole"), run_files(tmp_path / "parts")
     assert same(whole, parts) and log == parts_log

@@ -88,6 +88,7 @@ class FactAwareLM:
 
     @property
     def graph(self) -> KnowledgeGraph:
+        """The graph that facts come from, with the edits of this model."""
         return self.run.graph
 
     @cached_property
@@ -196,6 +197,8 @@ class FactAwareLM:
         seed: int = 0,
     ) -> Completion:
         """Predict the next word: the `top` most probable words with their reasons, and the whole distribution."""
+        if top < 0:
+            raise ConfigError(f"top = {top}", remedy="give 0 or more")
         if edits:
             return self.edited(edits).complete(prompt, entities, top=top, links=links, limits=limits, seed=seed)
         reading, linked = self.read(prompt, entities, links=links, seed=seed)

@@ -85,7 +85,7 @@ def evaluate(
     import numpy as np
 
     from kglm.evaluate.adaptive import Adaptation
-    from kglm.evaluate.perplexity import Report, Task, corpus_protocol
+    from kglm.evaluate.perplexity import PerplexityReport, Task, corpus_protocol
     from kglm.evaluate.perplexity import evaluate as run_evaluation
     from kglm.evaluate.pretrained import evaluate_pretrained, open_pretrained
     from kglm.files import atomic_file, write_json
@@ -109,7 +109,7 @@ def evaluate(
     if not documents:
         raise ConfigError("contains no documents", place=data[0], remedy="give a file with at least one")
     adaptation = Adaptation(Cache(cache, theta, window), rate=dynamic, decay=decay)
-    report: Report
+    report: PerplexityReport
     if (model := open_pretrained(run)) is not None:
         if adaptation or proposal or kg or aggregate != "document" or weights or method != "particle":
             raise ConfigError(

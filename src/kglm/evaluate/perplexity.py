@@ -33,6 +33,7 @@ from kglm.model.awd_lstm import AwdLstm
 from kglm.model.entity_nlm import EntityNlm, EntityNlmProposal
 from kglm.model.kglm import Kglm
 from kglm.model.proposal import Proposal
+from kglm.model.table import MODELS
 from kglm.parallel import ordered_map
 from kglm.progress import progress
 from kglm.runs.run import Run
@@ -195,7 +196,7 @@ class Perplexity:
 
 
 @dataclass(frozen=True)
-class Report:
+class PerplexityReport:
     """The results for a set of documents; programs rely on the keys of `to_json`."""
 
     model: str
@@ -297,7 +298,7 @@ def _score(item: tuple[Task, Document]) -> Scored:
     return load_scorer(item[0]).score(item[1])
 
 
-def evaluate(task: Task, documents: Sequence[Document], *, workers: int = 1) -> Report:
+def evaluate(task: Task, documents: Sequence[Document], *, workers: int = 1) -> PerplexityReport:
     """Score documents, in several processes if `workers` is above 1."""
     run = load_scorer(task).run
     model: str = run.settings.model
@@ -320,11 +321,11 @@ def evaluate(task: Task, documents: Sequence[Document], *, workers: int = 1) -> 
         for document, each in zip(documents, ordered_map(_score, items, workers=workers), strict=True):
             scored.append(each)
             advance(len(document.tokens))
-    plain, model = model == "awd-lstm", model + task.adaptation.name
-    if plain:  # no latent variables: p(x) is exact with any method
-        return Report(model, "exact", 1, scored, about)
+    exact, model = MODELS[model].likelihood == "words", model + task.adaptation.name
+    if exact:  # no latent variables: p(x) is exact with any method
+        return PerplexityReport(model, "exact", 1, scored, about)
     samples = task.config.samples if task.method in ("particle", "importance", "beam") else 1
-    return Report(model, task.method, samples, scored, about)
+    return PerplexityReport(model, task.method, samples, scored, about)
 
 
 def data_digest(documents: Iterable[Document]) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from kglm.evaluate.completion import TOP, Prediction, Row, score_prompts
-from kglm.evaluate.perplexity import Report, Scored, data_digest
+from kglm.evaluate.perplexity import PerplexityReport, Scored, data_digest
 from kglm.evaluate.prompts import Prompt
 from kglm.kg.graph import KnowledgeGraph
 from kglm.marginal.estimate import exact_estimate
@@ -51,7 +51,7 @@ def complete_pretrained(model: Pretrained, graph: KnowledgeGraph, prompts: Seque
 
 
 @dataclass(frozen=True)
-class OpenReport(Report):
+class OpenReport(PerplexityReport):
     """Results of a model with an open vocabulary: it has no unknown words, so UPP is None."""
 
     def to_json(self, *, seed: int = 0) -> dict[str, Any]:

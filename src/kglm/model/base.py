@@ -12,11 +12,10 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn import functional
 
-from kglm.errors import ConfigError
 from kglm.model.chunk import Chunk
 from kglm.model.cues import TextCues
 from kglm.model.encoders.awd_lstm import EncoderConfig
-from kglm.model.encoders.encoder import Encoder, EncoderOutput, EncoderState, Regularisation
+from kglm.model.encoders.encoder import Encoder, EncoderOutput, EncoderState, ExtraLoss
 from kglm.model.entities import EntityTable
 from kglm.model.graph_features import GraphFeatures
 from kglm.model.latent import Hidden, Latent, LatentScores, TextLatent
@@ -36,16 +35,6 @@ class KglmConfig:
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
     latent: LatentConfig = field(default_factory=LatentConfig)
 
-    def sized(self, entity_size: int) -> EncoderConfig:
-        """The encoder for entity vectors of this size."""
-        wanted = self.encoder.embedding + 2 * entity_size
-        if self.encoder.output not in (0, wanted):
-            raise ConfigError(
-                f"encoder.output is {self.encoder.output}, but h = [h_x ; h_p ; h_r] has {wanted} entries",
-                remedy=f"leave it out, or set {wanted} (embedding + 2 × entity vectors of {entity_size})",
-            )
-        return replace(self.encoder, output=wanted)
-
 
 class Scores(NamedTuple):
     """Log-probabilities at each position; padding is 0. Their sum is log p(x, z)."""
@@ -62,7 +51,7 @@ class Scores(NamedTuple):
     """True if the word is scored as the unknown word: unknown-penalised perplexity divides its probability by |U|."""
     unexplained: Tensor
     """Number of mention starts that no fact explains: only their type and words are scored."""
-    regularisation: Regularisation
+    regularisation: ExtraLoss
     """Terms that training adds to the loss; evaluation never does."""
     state: EncoderState
 
@@ -181,7 +170,7 @@ class LatentModel(ChunkModel):
         self.config = config
         self.features = features
         self.sizes = [words, entity_size, entity_size]
-        self.encoder = config.sized(entity_size).build(vocabulary_size, generator=generator)
+        self.encoder = config.encoder.for_latent(entity_size).build(vocabulary_size, generator=generator)
         with seeded(generator):
             self.latent = Latent(config.latent, words, self.entities)
 

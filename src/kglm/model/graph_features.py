@@ -54,11 +54,17 @@ class GraphFeatures:
     def on(self, graph: KnowledgeGraph) -> GraphFeatures:
         """The features of a graph that was edited since: what the edits do not touch is shared."""
         entities = self.entities
-        if entities is not None and self.vectors is not None:
+        if entities is not None:
+            if self.vectors is None:
+                raise ValueError("entities of an edited graph need the vectors that the features were made from")
             vocabulary, words_of = self.aliases.vocabulary, self.aliases.words_of
             entities = entities.on(graph, self.vectors.for_graph(graph), vocabulary, words_of)
         cues = None if self.cues is None else self.cues.on(graph)
         return replace(self, graph=graph, aliases=self.aliases.on(graph, len(self.graph)), cues=cues, entities=entities)
+
+    def __deepcopy__(self, memo: dict[int, object]) -> GraphFeatures:
+        """Features never change, so a copy of a model shares them."""
+        return self
 
     def map(self, function: Callable[[Tensor], Tensor]) -> GraphFeatures:
         """The features with a function applied to all tensors, to move them or to change their type."""

@@ -178,18 +178,19 @@ class TextLatent:
         """`hidden` are the states from position `first` on; all scores are divided by the temperature."""
         assert features.entities is not None
         entities, graph = features.entities, features.graph
-        relation_RD = latent.relations.vectors(words, entities)
-        at = {"first": first, "scale": 1 / temperature}
+        relation_RD, scale = latent.relations.vectors(words, entities), 1 / temperature
         named = None if cues is None else cues.named(hidden.x.device)
         weighs_cues = cues is not None and latent.config.cues
         weight_TQ = latent.cues(hidden.x) if weighs_cues else None
         weight_T2 = None if weight_TQ is None else tail_weights(weight_TQ)
         cue_TK2 = None if cues is None else cues.relation_TK2
-        self.types = TextTypes(latent.types, hidden.x, named, relation_RD, **at)  # type: ignore[arg-type]
-        self.new_entities = TextNewEntities(latent.new_entities, hidden.p + hidden.r, entities, **at)  # type: ignore[arg-type]
-        self.parents = TextParents(latent.parents, hidden.x, hidden.p, entities, **at)  # type: ignore[arg-type]
-        self.relations = TextRelations(hidden.r, relation_RD, graph, weight_TQ, cue_TK2, **at)  # type: ignore[arg-type]
-        self.tails = TextTails(latent.tails, hidden.x, entities, graph, weight_T2, cues, **at)  # type: ignore[arg-type]
+        self.types = TextTypes(latent.types, hidden.x, named, relation_RD, first=first, scale=scale)
+        self.new_entities = TextNewEntities(
+            latent.new_entities, hidden.p + hidden.r, entities, first=first, scale=scale
+        )
+        self.parents = TextParents(latent.parents, hidden.x, hidden.p, entities, first=first, scale=scale)
+        self.relations = TextRelations(hidden.r, relation_RD, graph, weight_TQ, cue_TK2, first=first, scale=scale)
+        self.tails = TextTails(latent.tails, hidden.x, entities, graph, weight_T2, cues, first=first, scale=scale)
 
     def new_starts(self, t: int, node_N: Ints, type_SC: Floats) -> Floats:
         """log p(new) p(e | new) of each history and entity (S × N)."""

@@ -40,9 +40,14 @@ class NewEntityHead(nn.Module):
         self.bias_E = nn.Parameter(torch.zeros(len(entities.real_E)), requires_grad=config.entity_bias and used)
 
     def query(self, h_ND: Tensor) -> Tensor:
-        """[h ; biases of the buckets], whose product with `EntityTable.real_EQ` is v_e · h + b_e of all entities."""
-        bias_Q = self.frequency_Q if self.config.frequency_bias else torch.zeros_like(self.frequency_Q)
-        return torch.cat([h_ND, bias_Q.expand(len(h_ND), -1)], -1)
+        """[h ; biases of the buckets], whose product with `keys` is v_e · h + b_e; without frequencies, h alone."""
+        if not self.config.frequency_bias:
+            return h_ND
+        return torch.cat([h_ND, self.frequency_Q.expand(len(h_ND), -1)], -1)
+
+    def keys(self, entities: EntityTable) -> Tensor:
+        """[v_e ; 1 at the bucket of e] of all entities, or v_e alone (E × Q)."""
+        return entities.real_EQ if self.config.frequency_bias else entities.real_EQ[:, : entities.size]
 
     def bias(self, entities: EntityTable) -> Tensor | None:
         """b_e of single entities; 0 for those that the graph has gained since training."""
@@ -64,8 +69,8 @@ class NewEntityHead(nn.Module):
         """log p(e | new) of the entity of each wanted mention start; -inf for the other starts, and for literals."""
         place_M = entities.place_N[node_M]
         at_N = (wanted_M & (place_M >= 0)).nonzero()[:, 0]
-        query_NQ, place_N = self.query(h_MD[at_N]), place_M[at_N]
-        score_N = (query_NQ * entities.real_EQ[place_N]).sum(-1)
+        query_NQ, key_EQ, place_N = self.query(h_MD[at_N]), self.keys(entities), place_M[at_N]
+        score_N = (query_NQ * key_EQ[place_N]).sum(-1)
         if (bias_E := self.bias(entities)) is not None:
             score_N = score_N + bias_E[place_N]
         changes = None
@@ -73,7 +78,7 @@ class NewEntityHead(nn.Module):
             changes = self._without_own(own, at_N, len(place_M), entities)
             chosen_Y = changes.column_Y == place_N[changes.row_Y]
             score_N = score_N.index_add(0, changes.row_Y[chosen_Y], changes.amount_Y[chosen_Y])
-        log_z_N = linear_logsumexp(query_NQ, entities.real_EQ, bias_E, changes, uneven=True)
+        log_z_N = linear_logsumexp(query_NQ, key_EQ, bias_E, changes, uneven=True)
         none_M = h_MD.new_full((len(place_M),), -math.inf)
         return none_M.index_copy(0, at_N, self.mixed(score_N - log_z_N, entities))
 
@@ -94,13 +99,13 @@ class TextNewEntities:
     def __init__(self, head: NewEntityHead, h_TD: Tensor, entities: EntityTable, *, first: int, scale: float) -> None:
         """`h_TD` is h_p + h_r."""
         self._head = head
-        self._entities = entities
+        self._key_EQ = head.keys(entities)
         self._first = first
         self._query_TQ = head.query(h_TD) * scale
         bias_E = head.bias(entities)
         self._bias_E = None if bias_E is None else bias_E * scale
         # the same as arrays: for single scores the overhead of tensors would be most of the time
-        self._query, self._real = self._query_TQ.detach().cpu().numpy(), entities.real_EQ.cpu().numpy()
+        self._query, self._real = self._query_TQ.detach().cpu().numpy(), self._key_EQ.cpu().numpy()
         self._bias = None if self._bias_E is None else array(self._bias_E)
         self._place, self._node = entities.place_N.cpu().numpy(), entities.real_E.cpu().numpy()
         groups = -(-len(self._node) // GROUP)
@@ -116,7 +121,7 @@ class TextNewEntities:
         count, groups = len(self._node), self._share_TG.shape[1]
         with torch.no_grad():
             for at in np.array_split(missing, -(-len(missing) * count // BLOCK)):
-                score_TE = functional.linear(self._query_TQ[at], self._entities.real_EQ, self._bias_E)
+                score_TE = functional.linear(self._query_TQ[at], self._key_EQ, self._bias_E)
                 highest_T1 = score_TE.amax(-1, keepdim=True)
                 mass_TE = functional.pad(score_TE.sub_(highest_T1).exp_(), (0, groups * GROUP - count))
                 mass_TG = array(mass_TE.view(len(mass_TE), groups, GROUP).sum(-1))
@@ -145,7 +150,7 @@ class TextNewEntities:
     def most_probable(self, t: int, count: int) -> tuple[Ints, Floats]:
         """The entities of the largest p(e | new) at position t, and these probabilities."""
         with torch.no_grad():
-            score_E = functional.linear(self._query_TQ[t - self._first], self._entities.real_EQ, self._bias_E)
+            score_E = functional.linear(self._query_TQ[t - self._first], self._key_EQ, self._bias_E)
             best = torch.topk(score_E, min(count, len(score_E)))
             log_z = float(score_E.double().logsumexp(0))
         p_N = np.exp(self._mixed(array(best.values) - log_z))

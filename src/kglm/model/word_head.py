@@ -18,7 +18,7 @@ from kglm.model.softmax import (
     linear_score,
     pair_logsumexp,
 )
-from kglm.text.vocabulary import PADDING_INDEX, UNKNOWN_INDEX
+from kglm.text.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class WordHead:
 
     weight_VH: Tensor
     bias_V: Tensor | None = None
-    unknown: int = UNKNOWN_INDEX
+    unknown: int = Vocabulary.unknown
     """Index of the word that stands for all words outside of the vocabulary."""
-    padding: int = PADDING_INDEX
+    padding: int = Vocabulary.padding
 
     def __len__(self) -> int:
         """Size of the vocabulary."""

@@ -196,8 +196,7 @@ class Trainer:
     def _loss(self, scores: Scores, lines: list[Line]) -> Tensor:
         """This process's part of the loss, times the number of processes, because gradients are averaged over them."""
         targets = _targets(lines)
-        pairs = targets - len(lines)
-        loss = scores.regularisation.mean(targets, pairs) - scores.total_BT.sum() / targets
+        loss = scores.regularisation.mean(targets, len(lines)) - scores.total_BT.sum() / targets
         return loss * self.world.size
 
     def _fail(self, what: str, lines: list[Line], scores: Scores, mine: list[int]) -> NoReturn:
@@ -311,7 +310,7 @@ class Trainer:
         recurrent = parts.get("recurrent", {})
         self._rows = values["rows"]
         moved = {name: tensor.to(self.world.device) for name, tensor in recurrent.items()}
-        whole = Carried(self._rows, self.model.state_from(moved))
+        whole = Carried(self._rows, self.model.state_from(moved) if moved else None)
         mine = [row for row in self._rows if row % self.world.size == self.world.rank]
         self._carried = Carried(mine, whole.state_of(mine))
         for name in ("epoch", "chunk", "bad_epochs", "metrics", "step"):

@@ -13,6 +13,7 @@ from kglm import config
 from kglm.errors import ConfigError, KglmError
 from kglm.files import digest_of, read_json, write_json
 from kglm.kg.graph import KnowledgeGraph
+from kglm.runs.checkpoint import StateDirectory
 from kglm.runs.run import Run, read_for_training
 from kglm.runs.settings import RunConfig
 from kglm.text.document import Document
@@ -101,6 +102,7 @@ def _open_existing(to: Path, settings: RunConfig, kg: Path, documents: list[list
         raise ConfigError("was started with other settings", place=to, remedy="give the same --config and --set")
     if read_json(to / "run.json").get("data") != [digest(found) for found in documents]:
         raise ConfigError("was started with other documents", place=to, remedy="give the same --data and --valid")
+    StateDirectory(to / "state").load()  # an error if it cannot be read: before anything changes
     run.settings = settings
     if world.leads:
         config.save(settings, to / "config.toml")

@@ -35,7 +35,7 @@ from torch import Generator, Tensor, nn
 from torch.nn import functional
 
 from kglm.errors import ConfigError
-from kglm.model.encoders.encoder import EncoderOutput, EncoderState, Regularisation, Share
+from kglm.model.encoders.encoder import EncoderOutput, EncoderState, Share
 from kglm.model.word_head import WordHead
 
 WINDOW = 500
@@ -95,6 +95,16 @@ class EncoderConfig:
             )
         return replace(self, output=self.embedding)
 
+    def for_latent(self, entity_size: int) -> EncoderConfig:
+        """The encoder whose h is [h_x ; h_p ; h_r], with entity vectors of this size."""
+        wanted = self.embedding + 2 * entity_size
+        if self.output not in (0, wanted):
+            raise ConfigError(
+                f"encoder.output is {self.output}, but h = [h_x ; h_p ; h_r] has {wanted} entries",
+                remedy=f"leave it out, or set {wanted} (embedding + 2 × entity vectors of {entity_size})",
+            )
+        return replace(self, output=wanted)
+
     def build(self, vocabulary_size: int, *, generator: Generator) -> AwdLstmEncoder:
         """A new encoder on the generator's device, its weights drawn from the generator."""
         return AwdLstmEncoder(self, vocabulary_size, generator=generator)
@@ -127,6 +137,25 @@ class LstmState(tuple[LayerState, ...]):
             for number, layer in enumerate(self)
             for name, tensor in zip(LayerState._fields, layer, strict=True)
         }
+
+
+class Regularisation(NamedTuple):
+    """α and β terms of the training loss as sums, with the counts that turn them into means.
+
+    They are sums because a chunk may be a part of a batch that several processes share: the means are over the batch.
+    """
+
+    activation: Tensor
+    """α Σ_t mean(h_t²) over features, over the real positions, after output dropout."""
+    temporal: Tensor
+    """β Σ_t mean((h_t − h_{t−1})²), over pairs of neighbours that both are real, before output dropout."""
+    positions: int
+    pairs: int
+
+    def mean(self, positions: int | None = None, rows: int | None = None) -> Tensor:
+        """α mean(h_t²) + β mean((h_t − h_{t−1})²); a row of n positions has n − 1 pairs."""
+        pairs = self.pairs if positions is None or rows is None else positions - rows
+        return self.activation / max(positions or self.positions, 1) + self.temporal / max(pairs, 1)
 
 
 class AwdLstmEncoder(nn.Module):

@@ -1,7 +1,7 @@
 """The seam between models and encoders: what an encoder provides, and all that a model may use of it.
 
-An encoder reads words and returns hidden states. It owns its vocabulary of inputs, its state, its dropout and its extra
-losses; models project its h and reach its output layer by `word_head` only.
+An encoder reads words (indices of the vocabulary) and returns hidden states. It owns its state, its dropout and its
+extra losses; models project its h and reach its output layer by `word_head` only.
 """
 
 from __future__ import annotations
@@ -34,28 +34,16 @@ class EncoderOutput(NamedTuple):
     h_BTD: Tensor
     """h_t after word t, with output dropout in training."""
     raw_h_BTD: Tensor
-    """h_t before output dropout."""
+    """h_t before output dropout, for extra losses."""
     state: EncoderState
     """After the chunk's last column. Gradients reach through it until it is detached."""
 
 
-class Regularisation(NamedTuple):
-    """α and β terms of the training loss as sums, with the counts that turn them into means.
+class ExtraLoss(Protocol):
+    """The encoder's own terms of the training loss, of one chunk; in evaluation they are 0."""
 
-    They are sums because a chunk may be a part of a batch that several processes share: the means are over the batch.
-    """
-
-    activation: Tensor
-    """α Σ_t mean(h_t²) over features, over the real positions, after output dropout."""
-    temporal: Tensor
-    """β Σ_t mean((h_t − h_{t−1})²), over pairs of neighbours that both are real, before output dropout."""
-    positions: int
-    pairs: int
-
-    def mean(self, positions: int | None = None, pairs: int | None = None) -> Tensor:
-        """α mean(h_t²) + β mean((h_t − h_{t−1})²); the counts are those of the whole batch, by default our own."""
-        positions, pairs = positions or self.positions, pairs or self.pairs
-        return self.activation / max(positions, 1) + self.temporal / max(pairs, 1)
+    def mean(self, positions: int | None = None, rows: int | None = None) -> Tensor:
+        """The terms as means over so many positions and rows: of the chunk, or of the batch that it is a part of."""
 
 
 class Share(NamedTuple):
@@ -90,8 +78,8 @@ class Encoder(Protocol):
     def state_from(self, tensors: Mapping[str, Tensor]) -> EncoderState:
         """The state that `EncoderState.tensors` was called on."""
 
-    def regularisation(self, output: EncoderOutput, real_BT: Tensor | None = None) -> Regularisation:
-        """Extra terms of the training loss, over the positions flagged in `real_BT`; 0 in evaluation."""
+    def regularisation(self, output: EncoderOutput, real_BT: Tensor | None = None) -> ExtraLoss:
+        """Extra terms of the training loss, over the positions flagged in `real_BT`."""
 
     @property
     def unknown_dropout(self) -> float:
