@@ -307,7 +307,7 @@ def editing(
     rows: Annotated[Path | None, typer.Option("--rows", metavar="FILE", help="Write one JSON line per edit.")] = None,
     json: Json = False,
 ) -> None:
-    """Measure edits: whether the next words follow the edited fact, and others stay. Nothing is stored."""
+    """Measure edits: do predictions change to the new fact, and stay the same for other facts? Nothing is stored."""
     from kglm.answer.model import FactAwareLM
     from kglm.evaluate.editing import measure_edits, summary, to_json
 

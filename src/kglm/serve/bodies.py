@@ -248,7 +248,7 @@ class EntitiesResponse(_Response):
 
 
 class Fact(_Response):
-    """`reverse`: true if the fact points from `tail` to the requested entity."""
+    """A fact of the requested entity; with `reverse`, it points from `tail` to the entity."""
 
     relation: Relation
     tail: Entity

@@ -12,7 +12,9 @@ def listen(config: ServeConfig) -> socket.socket:
     """Listen on the configured address and port."""
     family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
     try:
-        return socket.create_server((config.host, config.port), family=family, backlog=1024)
+        listening = socket.create_server((config.host, config.port), family=family, backlog=1024)
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # asyncio sets it for its own sockets only
+        return listening
     except OSError as error:
         raise ConfigError(
             f"cannot listen on {config.host}, port {config.port} ({error.strerror or error})",

@@ -43,7 +43,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class ServeConfig:
-    """The address of a server, and what it allows."""
+    """Settings of `kglm serve`: address, token, whether edits are allowed and stored, limits."""
 
     host: str = "127.0.0.1"
     port: int = 8391

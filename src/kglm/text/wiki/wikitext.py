@@ -160,7 +160,7 @@ def _without_templates(text: str, title: str) -> str:
 
 
 def _after_first_line(text: str) -> str:
-    """Text of a template that is not closed: its first line is removed, the rest is text of the page."""
+    """Text after an unclosed template: its first line is dropped, the rest is kept as text of the page."""
     _, newline, rest = text.partition("\n")
     return GAP + newline + rest
 
