@@ -61,3 +61,7 @@ class UnknownIdError(GraphError):
 
 class VersionError(KglmError):
     """A file written by another version of this software."""
+
+
+class DamagedError(DataError):
+    """A file whose bytes are not those that were written."""

@@ -12,7 +12,8 @@ import pytest
 
 from kglm.errors import DataError, GraphError, KglmError, UnknownIdError, VersionError
 from kglm.kg import journal
-from kglm.kg.compiled import arrays_directory, compile_store
+from kglm.kg.caches import cache_folder
+from kglm.kg.compiled import SUFFIX, compile_store
 from kglm.kg.edits import FactEdit, NewEntity
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.store import Store
@@ -122,7 +123,7 @@ class TestNames:
 class TestOpening:
     def test_missing_arrays_are_rebuilt(self, path: Path) -> None:
         with Store.open(path) as store:
-            home = arrays_directory(store)
+            home = cache_folder(store, SUFFIX)
         for name in ("edge_tail.npy", "meta.json"):
             [directory] = home.iterdir()
             (directory / name).unlink()

@@ -10,33 +10,43 @@ The arrays are a cache beside the store, `KG.arrays/DIGEST-GENERATION/`; each di
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from kglm.errors import DataError, KglmError
-from kglm.files import atomic_directory, read_json, remove_directory, write_json
+from kglm.errors import DamagedError, KglmError, VersionError
+from kglm.files.artefact import Artefact, Writer
+from kglm.files.records import Count
 from kglm.kg.arrays import IntArray, LongArray, build_arrays, canonical_id, id_hash
+from kglm.kg.caches import cache_folder, cached_versions, discard_damaged, save_cache
 from kglm.kg.store import Store
 
 FORMAT = 1
 ATTEMPTS = 5
-_ARRAYS = (
-    "edge_offsets",
-    "edge_relation",
-    "edge_tail",
-    "id_offsets",
-    "id_bytes",
-    "id_hash",
-    "id_hash_number",
-    "name_first",
-    "name_offsets",
-    "name_bytes",
-)
+SUFFIX = ".arrays"
+_ARRAYS: dict[str, npt.DTypeLike] = {
+    "edge_offsets": np.int64,
+    "edge_relation": np.int32,
+    "edge_tail": np.int32,
+    "id_offsets": np.int64,
+    "id_bytes": np.uint8,
+    "id_hash": np.uint64,
+    "id_hash_number": np.int32,
+    "name_first": np.int64,
+    "name_offsets": np.int64,
+    "name_bytes": np.uint8,
+}
+
+
+class _Meta(msgspec.Struct, forbid_unknown_fields=True):
+    """Content of `meta.json`."""
+
+    format: int
+    generation: Count
+    relations: tuple[tuple[str, str | None], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,9 +70,26 @@ class CompiledGraph:
     name_first: LongArray
     name_offsets: LongArray
     name_bytes: npt.NDArray[np.uint8]
+    checked: bool = True
+    """False for arrays of an earlier version, which have no checksums."""
 
     def __len__(self) -> int:
         return len(self.edge_offsets) - 1
+
+    def is_consistent(self) -> bool:
+        """True if the lengths of the arrays fit together."""
+        nodes = len(self)
+        segments = [
+            (self.edge_offsets, nodes, len(self.edge_tail)),
+            (self.id_offsets, nodes, len(self.id_bytes)),
+            (self.name_first, nodes, len(self.name_offsets) - 1),
+            (self.name_offsets, len(self.name_offsets) - 1, len(self.name_bytes)),
+        ]
+        return (
+            all(len(offsets) == n + 1 and offsets[0] == 0 and offsets[-1] == end for offsets, n, end in segments)
+            and len(self.edge_relation) == len(self.edge_tail)
+            and len(self.id_hash) == len(self.id_hash_number)
+        )
 
     def id(self, number: int) -> str:
         return _text(self.id_bytes, self.id_offsets, number)
@@ -87,14 +114,8 @@ class CompiledGraph:
 
 def open_compiled(store: Store, *, journal_limit: int) -> CompiledGraph:
     """Open the newest arrays of this store that lack at most `journal_limit` changes; build them if there are none."""
-    generation = store.generation
-    for directory, found in _existing(arrays_directory(store)):
-        if (
-            found <= generation
-            and directory.name == _name(store, found)
-            and store.count_changes(found) <= journal_limit
-            and (arrays := _load(directory)) is not None
-        ):
+    for directory, generation in cached_versions(store, SUFFIX):
+        if store.count_changes(generation) <= journal_limit and (arrays := _load(directory)) is not None:
             return arrays
     return compile_store(store)
 
@@ -109,64 +130,41 @@ def compile_store(store: Store) -> CompiledGraph:
         if (arrays := _load(_write(store))) is not None:
             return arrays
     raise KglmError(
-        f"the compiled arrays were unreadable {ATTEMPTS} times", place=arrays_directory(store), remedy="check the disk"
+        f"the compiled arrays were unreadable {ATTEMPTS} times",
+        place=cache_folder(store, SUFFIX),
+        remedy="check the disk",
     )
 
 
 def _write(store: Store) -> Path:
     with store.snapshot():
         generation = store.generation
-        name = _name(store, generation)
         arrays, relations = build_arrays(store)
-    root = arrays_directory(store)
-    target = root / name
-    with atomic_directory(target) as directory:
+
+    def write(writer: Writer) -> None:
         for name, array in arrays.items():
-            np.save(directory / f"{name}.npy", array, allow_pickle=False)
-        write_json(
-            directory / "meta.json",
-            {"format": FORMAT, "generation": generation, "relations": relations},
-        )
-    for old, _ in _existing(root):
-        if old != target:
-            remove_directory(old)
-    return target
+            writer.array(name, array)
+        writer.json("meta.json", _Meta(FORMAT, generation, tuple(relations)))
 
-
-def arrays_directory(store: Store) -> Path:
-    return store.path.with_name(store.path.name + ".arrays")
-
-
-def _name(store: Store, generation: int) -> str:
-    """Directory name derived from the content, so that a replaced or differently edited store gets other arrays."""
-    return f"{store.digest(generation)}-{generation}"
-
-
-def _existing(root: Path) -> Iterator[tuple[Path, int]]:
-    """Complete array directories and their generations, newest first."""
-    found = []
-    for directory in root.iterdir() if root.is_dir() else ():
-        generation = directory.name.rpartition("-")[2]
-        if generation.isdigit():
-            found.append((directory, int(generation)))
-    yield from sorted(found, key=lambda item: -item[1])
+    return save_cache(store, SUFFIX, generation, write)
 
 
 def _load(directory: Path) -> CompiledGraph | None:
-    """Map the arrays. If they are incomplete, remove the directory, which is only a cache, and return None."""
+    """Map the arrays. If they are damaged, remove the directory, which is only a cache, and return None."""
     try:
-        meta: dict[str, Any] = read_json(directory / "meta.json")
-        # asarray gives a plain view of the mapped file; slices of the memmap class are several times slower
-        arrays = {
-            name: np.asarray(np.load(directory / f"{name}.npy", mmap_mode="r", allow_pickle=False)) for name in _ARRAYS
-        }
-        if meta["format"] == FORMAT:
-            relations = tuple((id, label) for id, label in meta["relations"])
-            return CompiledGraph(meta["generation"], relations, **arrays)
-    except (DataError, OSError, ValueError, KeyError, TypeError):
-        pass
-    remove_directory(directory)
-    return None
+        artefact = Artefact.open(directory)
+        meta = artefact.record("meta.json", _Meta)
+        if meta.format != FORMAT:
+            raise VersionError(f"has format {meta.format}", place=directory)
+        arrays = {name: artefact.array(name, dtype, 1) for name, dtype in _ARRAYS.items()}
+        compiled = CompiledGraph(meta.generation, meta.relations, **arrays, checked=artefact.manifest is not None)
+        if not compiled.is_consistent():
+            raise DamagedError("the lengths of its arrays do not fit together", place=directory)
+        return compiled
+    except KglmError as error:
+        if directory.exists():  # else another process has replaced it
+            discard_damaged(directory, error)
+        return None
 
 
 def _text(packed: npt.NDArray[np.uint8], offsets: LongArray, k: int) -> str:

@@ -20,22 +20,23 @@ Legend: K names, X pairs of a name and a node, T words of a text.
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from functools import lru_cache
 from hashlib import blake2b
-from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from kglm.errors import KglmError
-from kglm.files import atomic_directory, read_json, remove_directory, write_json
+from kglm.errors import DamagedError, KglmError, VersionError
+from kglm.files.artefact import Artefact, Writer
+from kglm.files.records import Count
+from kglm.kg.caches import cached_versions, discard_damaged, save_cache
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.literals.literal import is_literal
-from kglm.kg.snapshots import load_array
 from kglm.progress import progress
 from kglm.text.tokenizer import tokenizer
 
@@ -47,6 +48,8 @@ MAX_WORDS = 12
 BASE = 0x9E3779B97F4A7C15
 """B: an odd constant with well-mixed bits."""
 MASK = (1 << 64) - 1
+_DTYPES = (np.uint64, np.int64, np.int32, np.uint64)
+"""Types of the fields of `_Arrays`."""
 
 
 @lru_cache(1 << 18)
@@ -175,8 +178,10 @@ class NameIndex:
         if stored is None:
             count = len(graph.overlay.base)
             arrays, longest = _sorted(_tokenized_names(graph, range(count), tokenizer().words))
-            with suppress(KglmError, OSError):  # the cache is optional: a read-only folder is no error
+            try:
                 _save(graph, arrays, longest, count)
+            except KglmError as error:  # the cache is optional: a read-only folder is no error
+                print(f"note: the index of names is not saved: {error}", file=sys.stderr)
             stored = _load(graph) or cls(arrays, longest, count)
         return stored.on(graph) if stored.count < len(graph) else stored
 
@@ -214,50 +219,42 @@ def _tokenized_names(
                     yield tuple(words), node
 
 
-def _cache_folder(graph: KnowledgeGraph) -> Path:
-    return Path(f"{graph.store.path}{SUFFIX}")
+class _Meta(msgspec.Struct, forbid_unknown_fields=True):
+    """Content of `meta.json`."""
 
-
-def _directory_name(graph: KnowledgeGraph, generation: int) -> str:
-    """Directory name derived from the content, so that processes that build the same index agree on it."""
-    return f"{graph.store.digest(generation)}-{generation}"
+    format: int
+    nodes: Count
+    longest: Count
 
 
 def _save(graph: KnowledgeGraph, arrays: _Arrays, longest: int, count: int) -> None:
-    generation = graph.overlay.base.generation
-    folder = _cache_folder(graph)
-    with atomic_directory(folder / _directory_name(graph, generation)) as directory:
+    def write(writer: Writer) -> None:
         for name, array in arrays._asdict().items():
-            np.save(directory / f"{name}.npy", array, allow_pickle=False)
-        write_json(directory / "meta.json", {"format": FORMAT, "nodes": count, "longest": longest})
-    for old in folder.iterdir():
-        if old.name != _directory_name(graph, generation) and not old.name.startswith("."):
-            remove_directory(old)
+            writer.array(name, array)
+        writer.json("meta.json", _Meta(FORMAT, count, longest))
+
+    save_cache(graph.store, SUFFIX, graph.overlay.base.generation, write)
 
 
 def _load(graph: KnowledgeGraph) -> NameIndex | None:
     """Load the cached index of this graph or of an earlier state of it; remove a damaged one."""
-    folder = _cache_folder(graph)
-    for directory in sorted(folder.iterdir(), reverse=True) if folder.is_dir() else ():
-        generation = directory.name.rpartition("-")[2]
-        if not generation.isdigit() or int(generation) > graph.generation:
+    for directory, generation in cached_versions(graph.store, SUFFIX):
+        if generation > graph.generation:
             continue
         try:
-            if directory.name != _directory_name(graph, int(generation)):
-                continue
-            meta = read_json(directory / "meta.json")
-            if meta["format"] == FORMAT:
-                loaded = (load_array(directory / f"{name}.npy", "", mapped=True) for name in _Arrays._fields)
-                arrays = _Arrays(*loaded)
-                if _is_consistent(arrays):
-                    return NameIndex(arrays, int(meta["longest"]), int(meta["nodes"]))
-        except (KglmError, KeyError, TypeError, ValueError):
-            pass
-        remove_directory(directory)
+            artefact = Artefact.open(directory)
+            meta = artefact.record("meta.json", _Meta)
+            if meta.format != FORMAT:
+                raise VersionError(f"has format {meta.format}", place=directory)
+            arrays = _Arrays(
+                *(artefact.array(name, dtype, 1) for name, dtype in zip(_Arrays._fields, _DTYPES, strict=True))
+            )
+            if len(arrays.first_K) != len(arrays.hash_K) + 1 or int(arrays.first_K[-1]) != len(arrays.node_X):
+                raise DamagedError("the lengths of its arrays do not fit together", place=directory)
+            if meta.nodes > len(graph):
+                raise DamagedError(f"lists {meta.nodes} nodes, the graph has {len(graph)}", place=directory)
+            return NameIndex(arrays, meta.longest, meta.nodes)
+        except KglmError as error:
+            if directory.exists():  # else another process has replaced it
+                discard_damaged(directory, error)
     return None
-
-
-def _is_consistent(arrays: _Arrays) -> bool:
-    hash_K, first_K, node_X, _ = arrays
-    kinds = [array.dtype for array in arrays] == [np.uint64, np.int64, np.int32, np.uint64]
-    return kinds and len(first_K) == len(hash_K) + 1 and int(first_K[-1]) == len(node_X)

@@ -20,7 +20,7 @@ from kglm.config import describe
 from kglm.errors import ConfigError, DataError, KglmError
 from kglm.kg.embedding import transe
 from kglm.kg.embedding.ranking import metrics
-from kglm.kg.embedding.transe import TransE, TransEConfig, embed_graph
+from kglm.kg.embedding.transe import StateKey, TransE, TransEConfig, embed_graph
 from kglm.kg.embedding.transe_step import EPSILON, Pairs, Table
 from kglm.kg.embedding.triples import FIRST_ENTITY, MEAN, GraphTriples, graph_triples
 from kglm.kg.embedding.vectors import Vectors
@@ -161,26 +161,28 @@ def test_resumed_training_equals_uninterrupted_training(
     monkeypatch.setattr(transe, "ROUND_PAIRS", 64)
     whole = trained(data, SMALL)
     run = TransE(data, SMALL)
+    key, other = (StateKey(transe.FORMAT, letter * 16, SMALL.determining()) for letter in "ab")
     while run.done < run.rounds * SMALL.epochs:
         run.train(seconds=1e-9)  # one round
-        run.save(tmp_path / "state", {"key": 1})
+        run.save(tmp_path / "state", key)
         run = TransE(data, SMALL)
-        assert not run.restore(tmp_path / "state", {"key": 2})
-        assert run.restore(tmp_path / "state", {"key": 1})
+        assert not run.restore(tmp_path / "state", other)
+        assert run.restore(tmp_path / "state", key)
     assert np.array_equal(run.table.vector_RD, whole.table.vector_RD)
     assert np.array_equal(run.table.squares_RD, whole.table.squares_RD)
 
 
 def test_damaged_state_is_ignored(data: GraphTriples, tmp_path: Path) -> None:
     run = trained(data, SMALL)
-    run.save(tmp_path / "state", {})
+    key = StateKey(transe.FORMAT, "a" * 16, SMALL.determining())
+    run.save(tmp_path / "state", key)
     directory = newest(tmp_path / "state")
     assert directory is not None
     (directory / "squares.npy").write_bytes((directory / "squares.npy").read_bytes()[:-9])
     again = TransE(data, SMALL)
-    assert not again.restore(tmp_path / "state", {}) and again.done == 0
+    assert not again.restore(tmp_path / "state", key) and again.done == 0
     (directory / "meta.json").write_text("[]")
-    assert not again.restore(tmp_path / "state", {})
+    assert not again.restore(tmp_path / "state", key)
 
 
 def test_training_works_outside_the_main_thread(path: Path) -> None:
@@ -199,7 +201,7 @@ def test_embed_graph_reports_and_saves(tmp_path: Path) -> None:
     assert report.mrr is not None and 0 < report.mrr <= 1 and report.triples_per_second > 0
     assert report.held_out == 3 and report.entities == 64 and report.relations == 7 and not report.resumed
     vectors = Vectors.load(path)
-    assert vectors.meta["metrics"]["mrr"] == report.mrr and vectors.meta["config"]["dim"] == 8
+    assert vectors.meta.metrics["mrr"] == report.mrr and vectors.meta.config["dim"] == 8
     with KnowledgeGraph.open(path) as graph:
         entity_RD, relation_RD = trained(graph_triples(graph), SMALL).vectors()
     assert np.array_equal(vectors.entity_RD, entity_RD) and np.array_equal(vectors.relation_RD, relation_RD)
@@ -264,7 +266,7 @@ def test_embed_command_prints_metrics(tmp_path: Path) -> None:
     code, output = run(path, "--dim", 8, "--epochs", 2, "--learning-rate", 0.05, "--batch", 32, "--seed", 3, "--json")
     report = json.loads(output)
     assert code == 0 and {"mrr", "hits1", "hits3", "hits10", "triples_per_second", "seconds"} <= set(report)
-    config = Vectors.load(path).meta["config"]
+    config = Vectors.load(path).meta.config
     expected = TransEConfig(dim=8, epochs=2, learning_rate=0.05, batch=32, seed=3)
     assert config == asdict(expected)
     code, output = run(path, "--dim", 8, "--epochs", 2)

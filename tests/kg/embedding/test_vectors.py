@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pytest
 
 from kglm.errors import DataError, KglmError, VersionError
+from kglm.files.artefact import Artefact
 from kglm.kg.compiled import compile_store
 from kglm.kg.edits import FactEdit, NewEntity
 from kglm.kg.embedding import vectors as module
 from kglm.kg.embedding.triples import DATE, FIRST_ENTITY, MEAN, QUANTITY, graph_triples
-from kglm.kg.embedding.vectors import GraphVectors, Vectors, graph_identity
+from kglm.kg.embedding.vectors import GraphVectors, Vectors, VectorsMeta, graph_identity
 from kglm.kg.graph import KnowledgeGraph, RaggedEdges
 from kglm.kg.snapshots import newest
 from kglm.kg.store import Store
@@ -42,7 +44,7 @@ def random_vectors(graph: KnowledgeGraph, seed: int = 0) -> Vectors:
     relation_RD = np.zeros((data.relations, DIM), np.float32)
     used = np.unique(data.triples.relation)
     relation_RD[used] = generator.standard_normal((len(used), DIM))
-    return Vectors(entity_RD, relation_RD, data.row_of_node, {"graph": graph_identity(graph), "metrics": {"mrr": 0.5}})
+    return Vectors(entity_RD, relation_RD, data.row_of_node, VectorsMeta(graph=graph_identity(graph), metrics={"mrr": 0.5}))
 
 
 @pytest.fixture
@@ -76,7 +78,7 @@ def test_save_and_load(path: Path) -> None:
         for name in ("entity_RD", "relation_RD", "row_of_node"):
             assert np.array_equal(getattr(made, name), getattr(loaded, name))
             assert not getattr(loaded, name).flags.writeable
-        assert loaded.meta["metrics"] == {"mrr": 0.5} and loaded.dim == DIM
+        assert loaded.meta.metrics == {"mrr": 0.5} and loaded.dim == DIM
         vectors = loaded.for_graph(graph)
         assert vectors.entity_RD is loaded.entity_RD and vectors.relation_RD is loaded.relation_RD
         numbers = np.arange(len(graph))
@@ -124,6 +126,7 @@ def test_missing_vectors_are_an_error(tmp_path: Path) -> None:
 def change_meta(path: Path, **values: object) -> None:
     file = Path(f"{path}.vectors/1/meta.json")
     file.write_text(json.dumps(json.loads(file.read_text()) | values))
+    Artefact.open(file.parent, check=False).accept()
 
 
 def test_vectors_of_another_format_are_an_error(path: Path) -> None:
@@ -159,7 +162,10 @@ def test_truncated_file_is_named(path: Path, file: str) -> None:
 @pytest.mark.parametrize("wrong", [np.zeros((2, DIM), np.float32), np.zeros((6, DIM), np.float64)])
 def test_wrong_shape_is_an_error(path: Path, wrong: np.ndarray) -> None:
     np.save(f"{path}.vectors/1/entity.npy", wrong)
-    with pytest.raises(DataError, match=r"entity.npy: is float.*expected float32\[6, 6\]"):
+    with pytest.raises(DataError, match=r"entity.npy: is damaged: has .* bytes instead of"):
+        Vectors.load(path)
+    Artefact.open(Path(f"{path}.vectors/1"), check=False).accept()
+    with pytest.raises(DataError, match=r"entity has shape \(2, 6\)|has float64 values"):
         Vectors.load(path)
 
 
@@ -196,7 +202,8 @@ def test_vectors_trained_after_edits_fit_the_recompiled_graph(path: Path) -> Non
         compile_store(store)
     with KnowledgeGraph.open(path) as graph:
         loaded = Vectors.load(path)
-        object.__setattr__(loaded, "meta", loaded.meta | {"graph": loaded.meta["graph"] | {"digest": "unknown"}})
+        trained_on = msgspec.structs.replace(loaded.meta.graph, digest="0" * 16)
+        object.__setattr__(loaded, "meta", msgspec.structs.replace(loaded.meta, graph=trained_on))
         assert np.array_equal(loaded.for_graph(graph).entity_vectors(numbers), expected)
 
 

@@ -13,6 +13,7 @@ Bordes et al., Translating Embeddings for Modeling Multi-relational Data, 2013.
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,22 +22,24 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from kglm.errors import ConfigError, DataError, KglmError
-from kglm.files import exclusive, read_json
+from kglm.files import exclusive
+from kglm.files.artefact import Artefact, Writer
+from kglm.files.records import Count, HexHash
 from kglm.kg.arrays import LongArray
 from kglm.kg.embedding.triples import FIRST_ENTITY, MEAN, GraphTriples, Triples, graph_triples, split
-from kglm.kg.embedding.vectors import FloatArray, Vectors, graph_identity, vectors_directory
+from kglm.kg.embedding.vectors import FloatArray, Vectors, VectorsMeta, graph_identity, vectors_directory
 from kglm.kg.graph import KnowledgeGraph
-from kglm.kg.snapshots import discard, load_array, newest, publish
+from kglm.kg.snapshots import discard, newest, publish
 from kglm.progress import progress
 
 if TYPE_CHECKING:  # torch takes seconds to import, which `--help` should not need
     from kglm.kg.embedding.transe_step import Pairs, Table
 
-FORMAT = 1
+FORMAT = 2
 ROUND_PAIRS = 1 << 18
 """Pairs in a round; a run can be saved or stopped after each round."""
 INITIAL_RELATION_NORM = np.float32(0.1)
@@ -134,12 +137,14 @@ def embed_graph(kg: str | Path, config: TransEConfig | None = None) -> EmbedRepo
         from kglm.kg.embedding.ranking import metrics
 
         run = TransE(graph_triples(graph), config, place=kg)
-        key = {"format": FORMAT, "graph": graph.hash, "config": config.determining()}
+        key = StateKey(FORMAT, graph.hash, config.determining())
         resumed = run.restore(state, key)
         run.train(lambda: run.save(state, key))
         entity_RD, relation_RD = run.vectors()
         measured = metrics(run.data, run.held_out, entity_RD, relation_RD)
-        meta = {"graph": graph_identity(graph), "config": asdict(config), "metrics": measured, "seconds": run.seconds}
+        meta = VectorsMeta(
+            graph=graph_identity(graph), config=asdict(config), metrics=measured, seconds=run.seconds
+        )
         saved = Vectors(entity_RD, relation_RD, run.data.row_of_node, meta).save(kg)
         discard(state)
     measures = {name: measured.get(name) for name in ("mrr", "hits1", "hits3", "hits10", "mrr_tail", "mrr_head")}
@@ -158,6 +163,23 @@ def embed_graph(kg: str | Path, config: TransEConfig | None = None) -> EmbedRepo
         resumed=resumed,
         vectors=str(saved),
     )
+
+
+class StateKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What must be equal for a saved state to be resumed."""
+
+    format: int
+    graph: HexHash
+    config: dict[str, int | float | str]
+
+
+class State(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Progress of a training run, in `meta.json` of its saved state."""
+
+    key: StateKey
+    done: Count
+    seconds: float
+    active: float
 
 
 class TransE:
@@ -265,37 +287,44 @@ class TransE:
 
     # Saved state
 
-    def save(self, directory: Path, key: dict[str, Any]) -> None:
+    def save(self, directory: Path, key: StateKey) -> None:
         """Save the state that a resume needs, atomically."""
         self._check()
-        arrays = {"vector": self.table.vector_RD}
-        if self.table.squares_RD is not None:
-            arrays["squares"] = self.table.squares_RD
-        publish(directory, arrays, key | {"done": self.done, "seconds": self.seconds, "active": self.active})
 
-    def restore(self, directory: Path, key: dict[str, Any]) -> bool:
+        def write(writer: Writer) -> None:
+            writer.array("vector", self.table.vector_RD)
+            if self.table.squares_RD is not None:
+                writer.array("squares", self.table.squares_RD)
+            writer.json("meta.json", State(key, self.done, self.seconds, self.active))
+
+        publish(directory, write)
+
+    def restore(self, directory: Path, key: StateKey) -> bool:
         """Load the state in `directory` if it has the same key. False if there is none or it is damaged."""
         saved = newest(directory)
         if saved is None:
             return False
         try:
-            meta = read_json(saved / "meta.json")
-            if any(meta.get(name) != value for name, value in key.items()):
+            artefact = Artefact.open(saved)
+            state = artefact.record("meta.json", State)
+            if state.key != key or state.done > self.rounds * self.config.epochs:
                 return False
-            vector_RD = self._restored(saved / "vector.npy")
-            squares_RD = None if self.table.squares_RD is None else self._restored(saved / "squares.npy")
-            done, seconds, active = int(meta["done"]), float(meta["seconds"]), float(meta["active"])
-        except (DataError, AttributeError, KeyError, TypeError, ValueError):
-            return False  # damaged: train from the start
+            vector_RD = self._restored(artefact, "vector")
+            squares_RD = None if self.table.squares_RD is None else self._restored(artefact, "squares")
+        except DataError as error:
+            print(f"note: the saved state is not used, training starts again: {error}", file=sys.stderr)
+            return False
         self.table.vector_RD, self.table.squares_RD = vector_RD, squares_RD
-        self.done, self.seconds, self.active = done, seconds, active
+        self.done, self.seconds, self.active = state.done, state.seconds, state.active
         return True
 
-    def _restored(self, path: Path) -> FloatArray:
-        array: npt.NDArray[Any] = load_array(path, "start again", mapped=False)
-        if array.shape != self.table.vector_RD.shape or array.dtype != np.float32:
-            raise DataError(f"is {array.dtype}{list(array.shape)}", place=path, remedy="start again")
-        return array
+    def _restored(self, artefact: Artefact, name: str) -> FloatArray:
+        """A writable copy of a saved array, every byte of it checked."""
+        artefact.read(f"{name}.npy")
+        array: FloatArray = artefact.array(name, np.float32, 2)
+        if array.shape != self.table.vector_RD.shape:
+            raise DataError(f"{name} has shape {array.shape}", place=artefact.home)
+        return array.copy()
 
 
 class _Stream:

@@ -17,29 +17,58 @@ Shapes: R rows, D dimensions, N requested nodes, L late nodes (untrained, or add
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from kglm.errors import DataError, VersionError
-from kglm.files import read_json
+from kglm.files.artefact import Artefact, Writer
+from kglm.files.records import Count, HexHash
 from kglm.kg.arrays import IntArray, LongArray
 from kglm.kg.compiled import CompiledGraph
 from kglm.kg.embedding.triples import DATE, FIRST_ENTITY, MEAN, QUANTITY
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.literals.literal import is_date, is_literal
-from kglm.kg.snapshots import load_array, newest, publish
+from kglm.kg.snapshots import newest, publish
 
 FORMAT = 1
 SUFFIX = ".vectors"
 ATTEMPTS = 5
 NODES_AT_ONCE = 4096
 FloatArray = npt.NDArray[np.float32]
+
+
+class GraphIdentity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Identifies the training graph, also after later edits."""
+
+    digest: HexHash
+    generation: Count
+    ids: HexHash
+    """Hash of the ids of all nodes and relations, in order."""
+
+
+class VectorsMeta(msgspec.Struct, frozen=True, kw_only=True):
+    """How vectors were trained."""
+
+    graph: GraphIdentity
+    config: dict[str, int | float | str] = {}
+    metrics: dict[str, float | None] = {}
+    seconds: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+
+
+class _SavedMeta(VectorsMeta, frozen=True, kw_only=True):
+    """Content of `meta.json`: how vectors were trained, and the shapes of their arrays."""
+
+    format: int
+    nodes: Count
+    rows: Count
+    relations: Count
+    dim: Annotated[int, msgspec.Meta(ge=1, le=1 << 20)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +79,7 @@ class Vectors:
     relation_RD: FloatArray
     """By relation index; zero for reflexive and for relations without facts."""
     row_of_node: IntArray
-    meta: Mapping[str, Any]
-    """`graph` identifies the training graph; `config`, `metrics` and other entries come from the trainer."""
+    meta: VectorsMeta
     place: Path | None = None
 
     @classmethod
@@ -72,32 +100,66 @@ class Vectors:
     @classmethod
     def _open(cls, directory: Path) -> Vectors:
         again = f"train them again with: kglm kg embed {str(directory.parent).removesuffix(SUFFIX)}"
-        meta = read_json(directory / "meta.json")
-        format = meta.get("format") if isinstance(meta, dict) else None
-        if format != FORMAT:
+        artefact = Artefact.open(directory, again)
+        meta = artefact.record("meta.json", _SavedMeta)
+        if meta.format != FORMAT:
             raise VersionError(
-                f"has vector format {format}; this version of kglm reads format {FORMAT}", place=directory, remedy=again
+                f"has vector format {meta.format}; this version of kglm reads format {FORMAT}",
+                place=directory,
+                remedy=again,
             )
-        try:
-            nodes, rows, relations, dim = (int(meta[key]) for key in ("nodes", "rows", "relations", "dim"))
-            _ = int(meta["graph"]["generation"]), meta["graph"]["digest"], meta["graph"]["ids"]
-        except (KeyError, TypeError, ValueError) as error:
-            raise DataError(f"lacks {error}", place=directory / "meta.json", remedy=again) from error
-        entity = _checked(directory / "entity.npy", np.float32, (rows, dim), again)
-        relation = _checked(directory / "relation.npy", np.float32, (relations, dim), again)
-        row_of_node = _checked(directory / "row_of_node.npy", np.int32, (nodes,), again)
-        return cls(entity, relation, row_of_node, meta, directory)
+        vectors = cls(
+            artefact.array("entity", np.float32, 2),
+            artefact.array("relation", np.float32, 2),
+            artefact.array("row_of_node", np.int32, 1),
+            meta,
+            directory,
+        )
+        vectors._check_shapes(meta, again)
+        if artefact.manifest is None:
+            vectors.check_finite(again)
+        return vectors
+
+    def _check_shapes(self, meta: _SavedMeta, remedy: str) -> None:
+        wanted = {
+            "entity": (self.entity_RD, (meta.rows, meta.dim)),
+            "relation": (self.relation_RD, (meta.relations, meta.dim)),
+            "row_of_node": (self.row_of_node, (meta.nodes,)),
+        }
+        for name, (array, shape) in wanted.items():
+            if array.shape != shape:
+                what = f"{name} has shape {array.shape}, meta.json says {shape}"
+                raise DataError(what, place=self.place, remedy=remedy)
+
+    def check_finite(self, remedy: str) -> None:
+        """Raise an error if a vector has an entry that is NaN or infinite, or a node has a row that does not exist."""
+        for name, array in (("entity", self.entity_RD), ("relation", self.relation_RD)):
+            if not np.isfinite(array).all():
+                row = int(np.flatnonzero(~np.isfinite(array).all(1))[0])
+                raise DataError(f"row {row} of the {name} vectors is not finite", place=self.place, remedy=remedy)
+        row = self.row_of_node
+        if len(row) and not (row.min() >= 0 and row.max() < len(self.entity_RD)):
+            raise DataError("a node has a row that does not exist", place=self.place, remedy=remedy)
 
     def save(self, kg: str | Path) -> Path:
         """Save the vectors beside the graph, atomically replacing older ones."""
-        arrays = {"entity": self.entity_RD, "relation": self.relation_RD, "row_of_node": self.row_of_node}
-        shape = {
-            "nodes": len(self.row_of_node),
-            "rows": len(self.entity_RD),
-            "relations": len(self.relation_RD),
-            "dim": self.dim,
-        }
-        return publish(vectors_directory(kg), arrays, dict(self.meta) | {"format": FORMAT} | shape)
+        self.check_finite("use a lower learning rate")
+        meta = _SavedMeta(
+            **msgspec.structs.asdict(self.meta),
+            format=FORMAT,
+            nodes=len(self.row_of_node),
+            rows=len(self.entity_RD),
+            relations=len(self.relation_RD),
+            dim=self.dim,
+        )
+
+        def write(writer: Writer) -> None:
+            writer.array("entity", self.entity_RD)
+            writer.array("relation", self.relation_RD)
+            writer.array("row_of_node", self.row_of_node)
+            writer.json("meta.json", meta)
+
+        return publish(vectors_directory(kg), write)
 
     @property
     def dim(self) -> int:
@@ -128,10 +190,10 @@ class Vectors:
 
     def _check(self, graph: KnowledgeGraph) -> None:
         """Node numbers must mean the same ids. Edits only append nodes, so vectors of an earlier state fit too."""
-        trained = self.meta["graph"]
-        generation = int(trained["generation"])
+        trained = self.meta.graph
+        generation = trained.generation
         place = self.place or graph.store.path
-        if graph.generation >= generation and graph.store.digest(generation) == trained["digest"]:
+        if graph.generation >= generation and graph.store.digest(generation) == trained.digest:
             return
         if len(graph) < len(self.row_of_node) or graph.relation_count < len(self.relation_RD):
             raise DataError(
@@ -140,7 +202,7 @@ class Vectors:
                 place=place,
                 remedy=f"refresh the graph, or train them again with: kglm kg embed {graph.store.path}",
             )
-        if ids_digest(graph, len(self.row_of_node), len(self.relation_RD)) != trained["ids"]:
+        if ids_digest(graph, len(self.row_of_node), len(self.relation_RD)) != trained.ids:
             raise DataError(
                 "has vectors of another graph: its nodes have other ids",
                 place=place,
@@ -169,7 +231,7 @@ class Vectors:
         """Relation table. An untrained relation gets the mean of v_e − v_p, its reverse the negative of it."""
         trained = np.zeros(graph.relation_count, np.bool_)
         trained[: len(self.relation_RD)] = self._trained_relation[: graph.relation_count]
-        head, relation, tail = _facts_with(graph, ~trained, self.meta["graph"]["generation"])
+        head, relation, tail = _facts_with(graph, ~trained, self.meta.graph.generation)
         if len(trained) == len(self.relation_RD) and not len(head):
             return self.relation_RD
         table_RD = np.zeros((len(trained), self.dim), np.float32)
@@ -284,25 +346,15 @@ def _facts_with(
     return head[wanted], relation[wanted], tail[wanted]
 
 
-def _checked(path: Path, kind: type[Any], shape: tuple[int, ...], remedy: str) -> npt.NDArray[Any]:
-    array = load_array(path, remedy, mapped=True)
-    if array.shape != shape or array.dtype != kind:
-        found = f"{array.dtype}{list(array.shape)}, expected {np.dtype(kind)}{list(shape)}"
-        raise DataError(f"is {found}", place=path, remedy=remedy)
-    return array
-
-
 def vectors_directory(kg: str | Path) -> Path:
     return Path(f"{kg}{SUFFIX}")
 
 
-def graph_identity(graph: KnowledgeGraph) -> dict[str, Any]:
-    """Entry `meta["graph"]` of vectors: identifies the training graph, also after later edits."""
-    return {
-        "digest": graph.store.digest(graph.generation),
-        "generation": graph.generation,
-        "ids": ids_digest(graph, len(graph), graph.relation_count),
-    }
+def graph_identity(graph: KnowledgeGraph) -> GraphIdentity:
+    """Identify the graph that vectors are trained on."""
+    return GraphIdentity(
+        graph.store.digest(graph.generation), graph.generation, ids_digest(graph, len(graph), graph.relation_count)
+    )
 
 
 def ids_digest(graph: KnowledgeGraph, nodes: int, relations: int) -> str:

@@ -1,7 +1,6 @@
-"""Read and write files; every failure becomes an error with place and remedy.
+"""Read files as lines or blocks; every failure of reading or writing becomes an error with place and remedy.
 
-Readers recognise compression by content, not by name (gzip, bzip2, Zstandard, plain). Writers use a temporary file,
-sync it, then rename it: a reader sees the old file or the new one, never a part of either.
+Readers recognise compression by content, not by name (gzip, bzip2, Zstandard, plain).
 """
 
 from __future__ import annotations
@@ -11,17 +10,12 @@ import errno
 import gzip
 import hashlib
 import io
-import json
-import os
-import shutil
 import sqlite3
-import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
 
 import zstandard
 
@@ -152,97 +146,6 @@ def _skip(stream: io.BufferedReader, offset: int) -> None:
         offset -= len(data)
 
 
-@contextmanager
-def atomic_file(path: AnyPath) -> Iterator[BinaryIO]:
-    """Write a file atomically: it appears complete or not at all. `.gz` names are compressed."""
-    path = Path(path)
-    with writing(path):
-        if path.is_dir():
-            raise IsADirectoryError
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
-        try:
-            with os.fdopen(handle, "wb") as raw:
-                if path.suffix == ".gz":
-                    # no name and no time in the header: the same content gives the same bytes
-                    with gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0) as packed:
-                        yield packed  # type: ignore[misc]
-                else:
-                    yield raw
-                raw.flush()
-                os.fsync(raw.fileno())
-            os.chmod(temporary, 0o666 & ~umask())  # noqa: PTH101
-            Path(temporary).replace(path)
-            sync_directory(path.parent)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
-
-
-@contextmanager
-def atomic_directory(path: AnyPath) -> Iterator[Path]:
-    """Write a directory atomically: it appears complete or not at all.
-
-    If another process creates it in the meantime, that directory stays and this one is deleted, so two processes may
-    build the same directory at the same time.
-    """
-    path = Path(path)
-    with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent))
-        try:
-            yield temporary
-            for member in temporary.iterdir():
-                with member.open("rb") as written:
-                    os.fsync(written.fileno())
-            temporary.chmod(0o777 & ~umask())
-            try:
-                temporary.rename(path)
-            except OSError:
-                if not path.is_dir():
-                    raise
-            sync_directory(path.parent)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
-
-
-def remove_directory(directory: Path) -> None:
-    """Rename a directory, then delete it, so that no reader sees it half deleted."""
-    renamed = directory.with_name(f".{directory.name}.{os.getpid()}.gone")
-    with suppress(OSError):
-        directory.rename(renamed)
-        shutil.rmtree(renamed, ignore_errors=True)
-
-
-@contextmanager
-def exclusive(path: AnyPath, what: str) -> Iterator[None]:
-    """Hold the lock file `path` during the block; a second process gets a KglmError that says `what`."""
-    try:
-        import fcntl
-    except ImportError:  # not available on this system: no locking
-        yield
-        return
-    path = Path(path)
-    while True:
-        with writing(path):
-            handle = path.open("w")
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            handle.close()
-            raise KglmError(what, place=path, remedy="wait until it is done") from None
-        try:
-            if path.exists() and os.fstat(handle.fileno()).st_ino == path.stat().st_ino:
-                break
-        except FileNotFoundError:
-            pass
-        handle.close()  # the previous holder has just removed it
-    try:
-        yield
-    finally:
-        path.unlink(missing_ok=True)
-        handle.close()
-
-
 def exists(path: Path) -> bool:
     """True if the path exists; False also for names that no file can have."""
     try:
@@ -251,39 +154,9 @@ def exists(path: Path) -> bool:
         return False
 
 
-def sync_directory(path: Path) -> None:
-    """Make a rename in `path` durable."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def digest_of(texts: Iterable[str]) -> str:
     """Hash of a sequence of texts."""
     result = hashlib.blake2b(digest_size=8)
     for text in texts:
         result.update(text.encode("utf-8", "surrogatepass") + b"\0")
     return result.hexdigest()
-
-
-def write_json(path: AnyPath, value: object) -> None:
-    with atomic_file(path) as stream:
-        stream.write(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False).encode() + b"\n")
-
-
-def read_json(path: AnyPath) -> Any:
-    with reading(path):
-        content = Path(path).read_bytes()
-    try:
-        return json.loads(content)
-    except ValueError as error:
-        raise DataError(f"is not JSON ({error})", place=path) from error
-
-
-def umask() -> int:
-    """Permission mask of this process for new files."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -1,0 +1,361 @@
+"""Artefacts: directories with a manifest of sizes and checksums, so that damage is found before it becomes an answer.
+
+with new_artefact(Path("world.kg.names/1")) as writer:     # complete or absent
+    writer.array("node", node)
+    writer.json("meta.json", meta)
+
+artefact = Artefact.open(Path("world.kg.names/1"), remedy="rebuild it with: kglm doctor world.kg --repair")
+artefact.array("node")                                     # mapped, checked
+artefact.record("meta.json", Meta)                         # typed, checked
+
+with artefact.update() as writer:                          # replaces single files of a directory that stays
+    writer.json("meta.json", other)
+
+`manifest.json` lists every file with its checksums, which are computed from what is to be written, not from what
+arrived on the disk. Opening checks all sizes and the manifest itself; `read` and `record` check the whole file; `array`
+checks it whole up to `WHOLE` bytes an artefact, and above that a sample of its blocks. `damages` checks every byte.
+
+An update first lists the new checksums beside the old ones, then renames the new files, then drops the old checksums.
+A reader accepts either, so a process that is killed at any point leaves an artefact that opens.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import xxhash
+
+from kglm.errors import DamagedError, DataError, VersionError
+from kglm.files.atomic import atomic_directory, remove_leftovers, sync_directory, sync_file, temporary_file
+from kglm.files.checksums import BLOCK, BlockHasher, Checksums
+from kglm.files.records import Count, FileName, HexHash, decode_record, read_record, to_json, write_json
+from kglm.files.streams import reading, writing
+
+T = TypeVar("T")
+MANIFEST = "manifest.json"
+FORMAT = 1
+WHOLE = 32 << 20
+"""Arrays of an artefact up to this many bytes are checked whole when they are opened, about 1 ms."""
+ALIGNED = 64
+
+
+class ArrayLayout(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the values of an `.npy` file are and how to read them."""
+
+    offset: Count
+    dtype: str
+    shape: tuple[Count, ...]
+
+
+class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A file of an artefact."""
+
+    checksums: Checksums
+    array: ArrayLayout | None = None
+
+
+class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Content of `manifest.json`."""
+
+    format: int
+    files: dict[FileName, Entry]
+    replacing: dict[FileName, Entry]
+    """New versions of files that an update has begun to rename."""
+    seal: HexHash
+    """Checksum of the other fields."""
+
+    @classmethod
+    def of(cls, files: Mapping[str, Entry], replacing: Mapping[str, Entry] | None = None) -> Manifest:
+        replacing = replacing or {}
+        return cls(FORMAT, dict(files), dict(replacing), _seal(files, replacing))
+
+    def versions(self, name: str) -> list[Entry]:
+        """Accepted versions of a file, the present one first."""
+        return [entries[name] for entries in (self.files, self.replacing) if name in entries]
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.files | self.replacing)
+
+
+def _seal(files: Mapping[str, Entry], replacing: Mapping[str, Entry]) -> str:
+    content = msgspec.json.encode([sorted(files.items()), sorted(replacing.items())])
+    return xxhash.xxh3_64_hexdigest(content)
+
+
+class Writer:
+    """Writes the files of an artefact. A name may be written once."""
+
+    def __init__(self, open_file: Callable[[str], Any]) -> None:
+        self.files: dict[str, Entry] = {}
+        self._open = open_file
+
+    @contextmanager
+    def file(self, name: str, array: ArrayLayout | None = None) -> Iterator[CheckedStream]:
+        """Write one file through a stream."""
+        with self._open(name) as raw:
+            stream = CheckedStream(raw)
+            yield stream
+            self.files[name] = Entry(stream.finish(), array)
+
+    def bytes(self, name: str, content: bytes) -> None:
+        with self.file(name) as stream:
+            stream.write(content)
+
+    def json(self, name: str, value: object) -> None:
+        self.bytes(name, to_json(value))
+
+    def array(self, name: str, array: npt.NDArray[Any]) -> None:
+        """Write an array as `NAME.npy`."""
+        array = np.ascontiguousarray(array)
+        header = _header(array)
+        layout = ArrayLayout(len(header), array.dtype.str, array.shape)
+        with self.file(f"{name}.npy", layout) as stream:
+            stream.write(header)
+            if array.size:
+                stream.write(memoryview(array).cast("B"))
+
+
+class CheckedStream:
+    """Writes to an open file and hashes what it writes."""
+
+    def __init__(self, raw: BinaryIO) -> None:
+        self._raw = raw
+        self._hasher = BlockHasher()
+
+    def write(self, data: bytes | memoryview) -> int:
+        self._hasher.update(data)
+        return self._raw.write(data)
+
+    def finish(self) -> Checksums:
+        """Write everything to the disk; checksums of what was written."""
+        sync_file(self._raw)
+        checksums = self._hasher.checksums()
+        if os.fstat(self._raw.fileno()).st_size != checksums.size:
+            raise OSError(f"{checksums.size:,} bytes were written, but fewer arrived")
+        return checksums
+
+
+@contextmanager
+def new_artefact(path: Path) -> Iterator[Writer]:
+    """Write a directory with its manifest: it appears complete or not at all (see `atomic_directory`)."""
+    with atomic_directory(path) as directory:
+        writer = Writer(lambda name: (directory / name).open("xb"))
+        yield writer
+        _write_manifest(directory, Manifest.of(writer.files))
+
+
+class Artefact:
+    """A directory of checked files."""
+
+    def __init__(self, home: Path, manifest: Manifest | None, remedy: str | None = None) -> None:
+        self.home = home
+        self.manifest = manifest
+        """None for a directory written by an earlier version, whose files are read unchecked."""
+        self.remedy = remedy
+        """What to do if a file is damaged."""
+
+    @classmethod
+    def open(cls, home: Path, remedy: str | None = None, *, check: bool = True) -> Artefact:
+        """Read the manifest and check the sizes of all files; without `check`, the manifest is ignored."""
+        path = home / MANIFEST
+        with reading(home):
+            if not check or not path.exists():
+                home.stat()  # an error if there is no such directory
+                return cls(home, None, remedy)
+        try:
+            manifest = read_record(path, Manifest)
+        except DataError as error:
+            raise DamagedError(f"the manifest is damaged ({error.what})", place=path, remedy=remedy) from error
+        if manifest.format != FORMAT:
+            raise VersionError(f"has format {manifest.format}; this version reads format {FORMAT}", place=path)
+        if manifest.seal != _seal(manifest.files, manifest.replacing):
+            raise DamagedError("the manifest is damaged (its seal is wrong)", place=path, remedy=remedy)
+        artefact = cls(home, manifest, remedy)
+        for name in manifest.names:
+            artefact._check_size(name)
+        return artefact
+
+    def __contains__(self, name: str) -> bool:
+        """True if the directory has this file."""
+        return name in self.manifest.names if self.manifest else (self.home / name).exists()
+
+    def read(self, name: str) -> bytes:
+        """Content of a file, checked."""
+        path = self.home / name
+        with reading(path):
+            content = path.read_bytes()
+        if self.manifest and not any(entry.checksums.of_content(content) for entry in self._versions(name)):
+            raise self._damaged(name, "its checksum differs from the manifest")
+        return content
+
+    def record(self, name: str, kind: type[T]) -> T:
+        """A JSON file of the given type, checked."""
+        return decode_record(self.read(name), kind, self.home / name, self.remedy)
+
+    def array(self, name: str, dtype: npt.DTypeLike | None = None, dims: int | None = None) -> npt.NDArray[Any]:
+        """The array in `NAME.npy`, mapped for reading and checked: whole if the artefact is small, else a sample."""
+        name = f"{name}.npy"
+        path = self.home / name
+        if self.manifest is None:
+            array = _load_unchecked(path, self.remedy)
+        else:
+            array = self._mapped(name, self._versions(name)[0])
+        if (dtype is not None and array.dtype != dtype) or (dims is not None and array.ndim != dims):
+            raise DataError(f"has {array.dtype} values in {array.ndim} dimensions", place=path, remedy=self.remedy)
+        return array
+
+    def _mapped(self, name: str, entry: Entry) -> npt.NDArray[Any]:
+        path, layout = self.home / name, entry.array
+        if layout is None:
+            raise DataError("is listed in the manifest as a file that is no array", place=path, remedy=self.remedy)
+        with reading(path), path.open("rb", buffering=0) as stream:
+            whole = self._array_bytes <= WHOLE
+            damaged = entry.checksums.damaged(stream, None if whole else entry.checksums.sample())
+            if damaged is not None:
+                raise self._damaged(name, f"bytes from {damaged * BLOCK:,} on differ from their checksum")
+            mapped = mmap.mmap(stream.fileno(), 0, prot=mmap.PROT_READ)
+        return np.frombuffer(mapped, np.dtype(layout.dtype), offset=layout.offset).reshape(layout.shape)
+
+    @property
+    def _array_bytes(self) -> int:
+        assert self.manifest is not None
+        return sum(entry.checksums.size for entry in self.manifest.files.values() if entry.array)
+
+    def damages(self) -> Iterator[DataError]:
+        """Check every byte of every file."""
+        for name in self.manifest.names if self.manifest else ():
+            try:
+                self._check_size(name)
+                with reading(self.home / name), (self.home / name).open("rb", buffering=0) as stream:
+                    found = [entry.checksums.damaged(stream) for entry in self._versions(name)]
+                if None not in found:
+                    raise self._damaged(name, f"bytes from {(found[0] or 0) * BLOCK:,} on differ from their checksum")
+            except DataError as error:
+                yield error
+
+    @contextmanager
+    def update(self) -> Iterator[Writer]:
+        """Replace files; at the end all of them are replaced. On an exception none is."""
+        remove_leftovers(self.home, bool)
+        with ExitStack() as open_files:
+            temporaries: dict[str, Path] = {}
+
+            def open_temporary(name: str) -> Any:
+                raw, temporaries[name] = open_files.enter_context(temporary_file(self.home / name))
+                return _Unclosed(raw)
+
+            with writing(self.home):
+                writer = Writer(open_temporary)
+                yield writer
+                present = self._present()
+                _write_manifest(self.home, Manifest.of(present, writer.files))
+                for name, temporary in temporaries.items():
+                    temporary.replace(self.home / name)
+                sync_directory(self.home)
+                self.manifest = Manifest.of(present | writer.files)
+                _write_manifest(self.home, self.manifest)
+
+    def accept(self) -> None:
+        """Record all files as they are now, whatever the manifest says: for files that were changed on purpose."""
+        from kglm.files.checksums import checksums_of_file
+
+        files = {}
+        for path in sorted(self.home.iterdir()):
+            if path.is_file() and path.name != MANIFEST and not path.name.startswith("."):
+                with reading(path), path.open("rb", buffering=0) as stream:
+                    files[path.name] = Entry(checksums_of_file(stream), _layout(path))
+        self.manifest = Manifest.of(files)
+        _write_manifest(self.home, self.manifest)
+
+    def _present(self) -> dict[str, Entry]:
+        """Files and the version of each that is on the disk, also after an update that was killed."""
+        if self.manifest is None:
+            return {}
+        present = {}
+        for name in self.manifest.names:
+            versions = self._versions(name)
+            if len(versions) > 1 or name in self.manifest.replacing:
+                try:
+                    with (self.home / name).open("rb", buffering=0) as stream:
+                        versions = [entry for entry in versions if entry.checksums.damaged(stream) is None]
+                except FileNotFoundError:
+                    continue  # a new file of an update that was killed
+            if versions:
+                present[name] = versions[0]
+        return present
+
+    def _versions(self, name: str) -> list[Entry]:
+        assert self.manifest is not None
+        if not (versions := self.manifest.versions(name)):
+            raise DataError("is not listed in the manifest", place=self.home / name, remedy=self.remedy)
+        return versions
+
+    def _check_size(self, name: str) -> None:
+        assert self.manifest is not None
+        try:
+            size = (self.home / name).stat().st_size
+        except FileNotFoundError:
+            if name not in self.manifest.files:
+                return  # a new file of an update that was killed
+            raise self._damaged(name, "is missing") from None
+        sizes = [entry.checksums.size for entry in self._versions(name)]
+        if size not in sizes:
+            raise self._damaged(name, f"has {size:,} bytes instead of {sizes[0]:,}")
+
+    def _damaged(self, name: str, what: str) -> DamagedError:
+        return DamagedError(f"is damaged: {what}", place=self.home / name, remedy=self.remedy)
+
+
+class _Unclosed:
+    """A file that stays open, with its lock, after the block that writes it."""
+
+    def __init__(self, raw: BinaryIO) -> None:
+        self._raw = raw
+
+    def __enter__(self) -> BinaryIO:
+        return self._raw
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+def _write_manifest(directory: Path, manifest: Manifest) -> None:
+    write_json(directory / MANIFEST, manifest)
+
+
+def _header(array: npt.NDArray[Any]) -> bytes:
+    """The header of an `.npy` file, padded so that the values are aligned."""
+    from io import BytesIO
+
+    stream = BytesIO()
+    np.lib.format.write_array_header_1_0(stream, np.lib.format.header_data_from_array_1_0(array))
+    return stream.getvalue()
+
+
+def _load_unchecked(path: Path, remedy: str | None) -> npt.NDArray[Any]:
+    try:
+        with reading(path):
+            # asarray: a plain view of the mapped file; slices of the memmap class are several times slower
+            return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+    except ValueError as error:
+        raise DamagedError(f"is damaged ({error})", place=path, remedy=remedy) from error
+    except DataError as error:
+        raise DataError(error.what, place=path, remedy=remedy) from error
+
+
+def _layout(path: Path) -> ArrayLayout | None:
+    """Layout of an `.npy` file; None for other files."""
+    if path.suffix != ".npy":
+        return None
+    array = np.load(path, mmap_mode="r", allow_pickle=False)
+    offset = path.stat().st_size - array.nbytes
+    return ArrayLayout(offset, array.dtype.str, array.shape)
