@@ -28,9 +28,9 @@ from kglm.config import from_dict
 from kglm.kg.graph import KnowledgeGraph
 from kglm.model.base import COMPONENTS
 from kglm.model.options import LatentConfig
-from kglm.runs.checkpoint import load_into, load_tensors
 from kglm.runs.run import Run, read_for_training
 from kglm.runs.settings import PRESETS, RunConfig
+from kglm.runs.tensors import load_into, load_tensors
 from kglm.text.document import Document
 from kglm.train.chunks import ChunkBuilder
 from kglm.train.encoding import DocumentEncoder

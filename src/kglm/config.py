@@ -36,20 +36,34 @@ def load(cls: type[T], path: Path, overrides: Iterable[str] = ()) -> T:
     return from_dict(cls, with_overrides(read(path), overrides), place=path)
 
 
+def parse(cls: type[T], content: bytes, place: Path) -> T:
+    """Parse `cls` from the content of a TOML file."""
+    return from_dict(cls, parse_toml(content, place), place=place)
+
+
 def read(path: Path) -> dict[str, Any]:
     """The nested values of a TOML file."""
     with reading(path):
-        text = path.read_bytes()
+        return parse_toml(path.read_bytes(), path)
+
+
+def parse_toml(content: bytes, place: Path) -> dict[str, Any]:
+    """The nested values of TOML."""
     try:
-        return tomllib.loads(text.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"is not TOML ({error})", place=path) from error
+        return tomllib.loads(content.decode())
+    except (ValueError, RecursionError) as error:  # malformed, not UTF-8, a number of too many digits
+        raise ConfigError(f"is not TOML ({error})", place=place) from error
 
 
 def save(config: object, path: Path) -> None:
-    """Write a dataclass as TOML. TOML has no null: a field that is None is left out, so its default must be None."""
+    """Write a dataclass as TOML, atomically."""
     with atomic_file(path) as stream:
-        stream.write(tomli_w.dumps(to_dict(config)).encode())
+        stream.write(to_toml(config))
+
+
+def to_toml(config: object) -> bytes:
+    """A dataclass as TOML. TOML has no null: a field that is None is left out, so its default must be None."""
+    return tomli_w.dumps(to_dict(config)).encode()
 
 
 def to_dict(config: object) -> dict[str, Any]:

@@ -224,7 +224,7 @@ class _Writers(NamedTuple):
 @lru_cache(1)
 def _writers(kg: str, config: QuickstartConfig) -> _Writers:
     """Writers for a graph; every process creates the same ones."""
-    graph, wordings = KnowledgeGraph.open(kg), read_wordings()
+    graph, wordings = KnowledgeGraph.open(kg, whole=True), read_wordings()
     if config.seed:
         wordings = redraw_held_wordings(wordings, config.seed)
     whole = Writer(graph, wordings, config.seed)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from kglm.doctor import examine
 from kglm.errors import ConfigError, DataError, KglmError, VersionError
@@ -19,14 +20,15 @@ from kglm.kg.embedding.transe import TransEConfig, embed_graph
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import NEW
 from kglm.kg.imports import import_graph
-from kglm.runs.checkpoint import RENAMED, load_tensors, save_tensors
 from kglm.runs.run import Run, read_for_training
 from kglm.runs.settings import PRESETS, SHIPPED, RunConfig, load_config
+from kglm.runs.tensors import RENAMED, load_tensors
 from kglm.text.document import START, Document, Mention
 from kglm.train.chunks import ChunkBuilder, whole
 from kglm.train.encoding import DocumentEncoder
 from kglm.train.start import train
 from kglm.train.totals import evaluate
+from support.artefacts import accept
 from support.tiny import DOCUMENTS, ENTITIES, FACTS, RELATIONS
 
 SETTINGS = load_config("tiny", "kglm", ["train.epochs=2"])
@@ -82,8 +84,9 @@ def test_a_run_of_format_2_has_the_same_weights_under_other_names(run: Path, tmp
         present = next((present for present in before if name.startswith(present)), None)
         tensors[name if present is None else before[present] + name[len(present) :]] = tensor
     assert {"latent.cue", "latent.type_head.weight", "latent.parent_bias.weight_Q"} <= set(tensors)
-    save_tensors(old / "model.safetensors", tensors)
+    save_file(tensors, old / "model.safetensors")
     write_json(old / "run.json", read_json(old / "run.json") | {"format": 2})
+    (old / "manifest.json").unlink()
     one, two = (Run.open(home).model.state_dict() for home in (run, old))
     assert all(torch.equal(one[name], two[name]) for name in one)
 
@@ -139,6 +142,7 @@ class TestRefusals:
             Run.open(tmp_path)
         shutil.copytree(run, tmp_path / "old")
         (tmp_path / "old" / "run.json").write_text('{"format": 0, "kglm": "0.0.1"}')
+        accept(tmp_path / "old")
         with pytest.raises(VersionError, match=r"format 0; this version of kglm reads 2 and 3; use kglm 0\.0\.1"):
             Run.open(tmp_path / "old")
 
@@ -211,6 +215,9 @@ class TestDoctor:
         home = shutil.copytree(run, tmp_path / "run")
         (home / name).write_text("]")
         [what] = self.findings(home, "error")
+        assert "is damaged: has 1 bytes instead of" in what
+        accept(home)
+        [what] = self.findings(home, "error")
         assert re.search(message, what)
 
     def test_a_checkpoint_that_lacks_a_part(self, run: Path, tmp_path: Path) -> None:
@@ -223,8 +230,9 @@ class TestDoctor:
         home = shutil.copytree(run, tmp_path / "run")
         tensors = load_tensors(home / "model.safetensors")
         tensors["word_bias_V"][0] = float("nan")
-        save_tensors(home / "model.safetensors", tensors)
-        assert self.findings(home, "error") == ["word_bias_V has entries that are no numbers"]
+        save_file(tensors, home / "model.safetensors")
+        accept(home)
+        assert self.findings(home, "error") == ["word_bias_V has entries that are NaN or infinite"]
 
 
 class TestGraphs:

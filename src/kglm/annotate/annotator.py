@@ -97,7 +97,7 @@ class Annotator:
         redirects: Path | None = None,
     ) -> Annotator:
         """Open a graph file, with optional tables of anchor counts and redirects."""
-        graph = KnowledgeGraph.open(kg)
+        graph = KnowledgeGraph.open(kg, whole=True)
         return cls(
             graph,
             config,

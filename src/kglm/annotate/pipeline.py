@@ -179,7 +179,7 @@ def annotate(
     files = _files(sources, to, parts, left_out)
     if to.is_dir() or to.resolve() in {Path(recipe.kg).resolve(), *(file.resolve() for file in files)}:
         raise ConfigError(f"--to {to} is a folder, the graph or a source", remedy="give another file")
-    with KnowledgeGraph.open(recipe.kg) as graph:  # report problems of the graph first
+    with KnowledgeGraph.open(recipe.kg, whole=True) as graph:  # report problems of the graph first
         NameIndex.for_graph(graph)  # build the cache before workers start
         recipe = recipe._replace(graph=graph.hash)
     digest = _digest(recipe, files)
@@ -235,7 +235,7 @@ def count_anchors(sources: Sequence[Path], kg: Path, to: Path, *, lists: bool = 
     """Count link texts and their entities in the sources, and save the table."""
     anchors, left_out = Anchors(), ReadingReport()
     files = [file for source in sources for file in article_files(source)]
-    with KnowledgeGraph.open(kg) as graph, _redirects(files) as redirects:
+    with KnowledgeGraph.open(kg, whole=True) as graph, _redirects(files) as redirects:
         resolver = LinkResolver(graph, NameIndex.for_graph(graph), redirects)
         with progress("counting links", None, "articles") as advance:
             for raw in (raw for file in files for raw in raw_articles(file, left_out)):
@@ -262,7 +262,7 @@ def write_pages(documents: Path, kg: Path, folder: Path) -> int:
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     entries = []
-    with KnowledgeGraph.open(kg) as graph, progress("writing pages", None, "pages") as advance:
+    with KnowledgeGraph.open(kg, whole=True) as graph, progress("writing pages", None, "pages") as advance:
         for number, document in enumerate(read_documents(documents)):
             entry = page_entry(document, number)
             with atomic_file(folder / entry.file) as stream:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kglm.cli.output import Json, print_json, print_line, print_table
+from kglm.errors import KglmError
 
 if TYPE_CHECKING:
     from kglm.annotate.statistics import CorpusStatistics
@@ -59,12 +60,20 @@ def _print(result: CorpusStatistics, title: str) -> None:
 
 def doctor(
     path: Annotated[Path, typer.Argument(metavar="KG|DOCS|RUN", help="A graph, a file of documents or a run.")],
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Rebuild what can be derived, and add missing checksums.")
+    ] = False,
+    accept: Annotated[
+        bool, typer.Option("--accept", help="Record the files as they are now: for a change on purpose.")
+    ] = False,
     json: Json = False,
 ) -> None:
-    """Check a graph, documents or a run and list the problems; exit code 2 if it cannot be used."""
-    from kglm.doctor import examine
+    """Check every byte of a graph, documents or a run and list the problems; exit code 2 if it cannot be used."""
+    from kglm import doctor
 
-    findings = examine(path)
+    if repair and accept:
+        raise KglmError("--repair and --accept exclude each other", remedy="see kglm doctor --help")
+    findings = (doctor.repair if repair else doctor.accept if accept else doctor.examine)(path)
     errors = sum(finding.level == "error" for finding in findings)
     if json:
         print_json({"healthy": not errors, "findings": [asdict(finding) for finding in findings]})

@@ -19,7 +19,7 @@ from kglm.kg.imports import FORMATS, import_graph
 from kglm.kg.journal import Change, HeadFacts, last_edit
 from kglm.kg.literals.literal import is_literal
 from kglm.kg.resolve import parse_fact, resolve_entity
-from kglm.kg.store import RANKS
+from kglm.kg.schema import RANKS
 from kglm.text.document import mentioned_entities
 
 app = typer.Typer(help="The knowledge graph: import, show, find, edit, embed, verbalise.")
@@ -98,7 +98,7 @@ def show(
     json: Json = False,
 ) -> None:
     """Show an entity: its names, its facts, and the facts that point at it."""
-    with KnowledgeGraph.open(kg) as graph:
+    with KnowledgeGraph.open(kg, whole=True) as graph:
         number = graph.number(entity) if entity in graph else graph.number(resolve_entity(graph, entity))
         description = _describe(graph, number)
         if json:
@@ -177,7 +177,7 @@ def find(
     json: Json = False,
 ) -> None:
     """Find entities by name: exact matches first, then those with more facts."""
-    with KnowledgeGraph.open(kg) as graph:
+    with KnowledgeGraph.open(kg, whole=True) as graph:
         hits = graph.search(text, limit)
     if json:
         print_json([hit._asdict() for hit in hits])
@@ -218,7 +218,7 @@ def edit(
     requested += [("add", text) for text in add or ()]
     if undo == bool(requested or entity):
         raise KglmError("nothing to edit" if not undo else "--undo goes alone", remedy="see kglm kg edit --help")
-    with KnowledgeGraph.open(kg, writable=True) as stored:
+    with KnowledgeGraph.open(kg, writable=True, whole=True) as stored:
         graph = stored.fork() if dry_run else stored
         if undo:
             changes = last_edit(stored.store)[1] if dry_run else stored.undo()

@@ -159,9 +159,10 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except OSError as error:
-        if error.errno != errno.ENOSPC or debug:
+        if debug:
             raise
-        _exit("error: the report could not be written to standard output: the disk is full", 2)
+        full = error.errno == errno.ENOSPC and error.filename is None
+        _exit(f"error: {'the report cannot be written: the disk is full' if full else error}", 2)
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -239,7 +239,7 @@ def _graph(kg: Path | None, runs: dict[str, Any]) -> Any:
     from kglm.kg.graph import KnowledgeGraph
 
     if kg is not None:
-        return KnowledgeGraph.open(kg)
+        return KnowledgeGraph.open(kg, whole=True)
     if not runs:
         raise ConfigError("no graph to decide which words are right", remedy="give --kg KG, or a run with --run")
     return next(iter(runs.values())).graph

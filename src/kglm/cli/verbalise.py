@@ -28,7 +28,7 @@ def verbalise(
 
     if documents < 1:
         raise ConfigError(f"--documents {documents}", remedy="give at least 1")
-    with KnowledgeGraph.open(kg) as graph:
+    with KnowledgeGraph.open(kg, whole=True) as graph:
         for relation in without or ():
             if graph.find_relation(relation) is None:
                 raise ConfigError(

@@ -13,7 +13,8 @@ with artefact.update() as writer:                          # replaces single fil
 
 `manifest.json` lists every file with its checksums, which are computed from what is to be written, not from what
 arrived on the disk. Opening checks all sizes and the manifest itself; `read` and `record` check the whole file; `array`
-checks it whole up to `WHOLE` bytes an artefact, and above that a sample of its blocks. `damages` checks every byte.
+checks it whole up to `WHOLE` bytes an artefact, and above that a sample of its blocks. `check` and `damages` check
+every byte.
 
 An update first lists the new checksums beside the old ones, then renames the new files, then drops the old checksums.
 A reader accepts either, so a process that is killed at any point leaves an artefact that opens.
@@ -23,7 +24,7 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
@@ -35,16 +36,17 @@ import xxhash
 
 from kglm.errors import DamagedError, DataError, VersionError
 from kglm.files.atomic import atomic_directory, remove_leftovers, sync_directory, sync_file, temporary_file
-from kglm.files.checksums import BLOCK, BlockHasher, Checksums
+from kglm.files.checksums import BLOCK, BlockHasher, Checksums, checksums_of_file
 from kglm.files.records import Count, FileName, HexHash, decode_record, read_record, to_json, write_json
 from kglm.files.streams import reading, writing
 
 T = TypeVar("T")
 MANIFEST = "manifest.json"
 FORMAT = 1
-WHOLE = 32 << 20
-"""Arrays of an artefact up to this many bytes are checked whole when they are opened, about 1 ms."""
-ALIGNED = 64
+WHOLE = 4 << 20
+"""Arrays of an artefact up to this many bytes are checked whole when they are mapped, 0.2 ms."""
+LARGEST = 256 << 20
+"""Larger artefacts are checked whole by `kglm doctor` only."""
 
 
 class ArrayLayout(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -121,7 +123,7 @@ class Writer:
         with self.file(f"{name}.npy", layout) as stream:
             stream.write(header)
             if array.size:
-                stream.write(memoryview(array).cast("B"))
+                stream.write(array.data.cast("B"))
 
 
 class CheckedStream:
@@ -156,21 +158,36 @@ def new_artefact(path: Path) -> Iterator[Writer]:
 class Artefact:
     """A directory of checked files."""
 
-    def __init__(self, home: Path, manifest: Manifest | None, remedy: str | None = None) -> None:
+    def __init__(
+        self, home: Path, manifest: Manifest | None, remedy: str | None = None, names: Collection[str] | None = None
+    ) -> None:
         self.home = home
         self.manifest = manifest
         """None for a directory written by an earlier version, whose files are read unchecked."""
         self.remedy = remedy
         """What to do if a file is damaged."""
+        self.names = names
+        """Files that belong to it, if it shares the directory with others."""
 
     @classmethod
-    def open(cls, home: Path, remedy: str | None = None, *, check: bool = True) -> Artefact:
+    def create(cls, home: Path, remedy: str | None = None, names: Collection[str] | None = None) -> Artefact:
+        """Start an artefact in `home` without files; files that are there already are not part of it."""
+        with writing(home):
+            home.mkdir(parents=True, exist_ok=True)
+            remove_leftovers(home, bool)
+            _write_manifest(home, Manifest.of({}))
+        return cls(home, Manifest.of({}), remedy, names)
+
+    @classmethod
+    def open(
+        cls, home: Path, remedy: str | None = None, names: Collection[str] | None = None, *, check: bool = True
+    ) -> Artefact:
         """Read the manifest and check the sizes of all files; without `check`, the manifest is ignored."""
         path = home / MANIFEST
         with reading(home):
             if not check or not path.exists():
                 home.stat()  # an error if there is no such directory
-                return cls(home, None, remedy)
+                return cls(home, None, remedy, names)
         try:
             manifest = read_record(path, Manifest)
         except DataError as error:
@@ -179,7 +196,7 @@ class Artefact:
             raise VersionError(f"has format {manifest.format}; this version reads format {FORMAT}", place=path)
         if manifest.seal != _seal(manifest.files, manifest.replacing):
             raise DamagedError("the manifest is damaged (its seal is wrong)", place=path, remedy=remedy)
-        artefact = cls(home, manifest, remedy)
+        artefact = cls(home, manifest, remedy, names)
         for name in manifest.names:
             artefact._check_size(name)
         return artefact
@@ -230,6 +247,12 @@ class Artefact:
         assert self.manifest is not None
         return sum(entry.checksums.size for entry in self.manifest.files.values() if entry.array)
 
+    def check(self) -> None:
+        """Raise an error if a byte of a mapped array is damaged; artefacts above `LARGEST` are not read."""
+        if self.manifest is not None and WHOLE < self._array_bytes <= LARGEST:
+            for error in self.damages():
+                raise error
+
     def damages(self) -> Iterator[DataError]:
         """Check every byte of every file."""
         for name in self.manifest.names if self.manifest else ():
@@ -246,6 +269,7 @@ class Artefact:
     def update(self) -> Iterator[Writer]:
         """Replace files; at the end all of them are replaced. On an exception none is."""
         remove_leftovers(self.home, bool)
+        self.manifest = Artefact.open(self.home, self.remedy).manifest  # another object or process may have updated it
         with ExitStack() as open_files:
             temporaries: dict[str, Path] = {}
 
@@ -266,20 +290,23 @@ class Artefact:
 
     def accept(self) -> None:
         """Record all files as they are now, whatever the manifest says: for files that were changed on purpose."""
-        from kglm.files.checksums import checksums_of_file
+        self.manifest = Manifest.of(self._found())
+        _write_manifest(self.home, self.manifest)
 
+    def _found(self) -> dict[str, Entry]:
+        """All files of the directory as they are now."""
         files = {}
         for path in sorted(self.home.iterdir()):
-            if path.is_file() and path.name != MANIFEST and not path.name.startswith("."):
+            owned = path.name in self.names if self.names else path.name != MANIFEST and not path.name.startswith(".")
+            if owned and path.is_file():
                 with reading(path), path.open("rb", buffering=0) as stream:
                     files[path.name] = Entry(checksums_of_file(stream), _layout(path))
-        self.manifest = Manifest.of(files)
-        _write_manifest(self.home, self.manifest)
+        return files
 
     def _present(self) -> dict[str, Entry]:
         """Files and the version of each that is on the disk, also after an update that was killed."""
         if self.manifest is None:
-            return {}
+            return self._found()
         present = {}
         for name in self.manifest.names:
             versions = self._versions(name)

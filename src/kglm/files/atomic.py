@@ -15,16 +15,17 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from kglm.errors import KglmError
 from kglm.files.streams import writing
 from kglm.packed import AnyPath
 
+fcntl: Any
 try:
     import fcntl
 except ImportError:  # not available on this system: no locks, and leftovers stay
-    fcntl = None  # type: ignore[assignment]
+    fcntl = None
 
 TEMPORARY, REMOVED = ".tmp", ".gone"
 """Suffixes of names in use by a writer, and of directories that are being deleted."""

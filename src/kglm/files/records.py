@@ -60,4 +60,4 @@ def decode_record(content: bytes, kind: type[T], place: object, remedy: str | No
 
 def read_json(path: AnyPath) -> Any:
     """Read a JSON file of any content."""
-    return read_record(path, Any)  # type: ignore[arg-type]
+    return read_record(path, Any)

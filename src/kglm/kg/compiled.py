@@ -26,6 +26,7 @@ from kglm.kg.store import Store
 
 FORMAT = 1
 ATTEMPTS = 5
+REMEDY = "rebuild it with: kglm doctor KG --repair"
 SUFFIX = ".arrays"
 _ARRAYS: dict[str, npt.DTypeLike] = {
     "edge_offsets": np.int64,
@@ -70,8 +71,8 @@ class CompiledGraph:
     name_first: LongArray
     name_offsets: LongArray
     name_bytes: npt.NDArray[np.uint8]
-    checked: bool = True
-    """False for arrays of an earlier version, which have no checksums."""
+    artefact: Artefact
+    """The directory they are mapped from."""
 
     def __len__(self) -> int:
         return len(self.edge_offsets) - 1
@@ -152,12 +153,12 @@ def _write(store: Store) -> Path:
 def _load(directory: Path) -> CompiledGraph | None:
     """Map the arrays. If they are damaged, remove the directory, which is only a cache, and return None."""
     try:
-        artefact = Artefact.open(directory)
+        artefact = Artefact.open(directory, REMEDY)
         meta = artefact.record("meta.json", _Meta)
         if meta.format != FORMAT:
             raise VersionError(f"has format {meta.format}", place=directory)
         arrays = {name: artefact.array(name, dtype, 1) for name, dtype in _ARRAYS.items()}
-        compiled = CompiledGraph(meta.generation, meta.relations, **arrays, checked=artefact.manifest is not None)
+        compiled = CompiledGraph(meta.generation, meta.relations, **arrays, artefact=artefact)
         if not compiled.is_consistent():
             raise DamagedError("the lengths of its arrays do not fit together", place=directory)
         return compiled

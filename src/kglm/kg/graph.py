@@ -66,17 +66,25 @@ class KnowledgeGraph:
         self.unit_names: Callable[[str], Sequence[str]] = lru_cache(4096)(self._unit_names)
 
     @classmethod
-    def open(cls, path: str | Path, *, writable: bool = False) -> KnowledgeGraph:
-        """Open a graph file made by `kglm kg import`."""
+    def open(cls, path: str | Path, *, writable: bool = False, whole: bool = False) -> KnowledgeGraph:
+        """Open a graph file made by `kglm kg import`. Sizes and a sample of its blocks are checked; with `whole`, every
+        byte is (see `Store.check` and `Artefact.check`)."""
         store = Store.open(path, writable=writable)
         try:
             base = open_compiled(store, journal_limit=JOURNAL_LIMIT)
             graph = cls(store, Overlay(base), base.generation, "store" if writable else "refused")
             graph.refresh()
+            if whole:
+                graph.check()
         except BaseException:
             store.close()
             raise
         return graph
+
+    def check(self) -> None:
+        """Raise an error if a byte of the file or of its arrays is damaged."""
+        self.store.check()
+        self.overlay.base.artefact.check()
 
     def refresh(self) -> None:
         """Apply edits that other processes have stored since this graph was opened or last refreshed."""

@@ -21,7 +21,9 @@ from kglm.errors import DataError, KglmError
 from kglm.files import sync_directory, writing
 from kglm.kg.importers.records import Batch
 from kglm.kg.literals.literal import is_literal
-from kglm.kg.store import create_indexes, create_schema
+from kglm.kg.schema import create_indexes, create_schema
+from kglm.kg.seals import SUFFIX as BLOCKS
+from kglm.kg.seals import BlockChecks, compute_seal, write_seal
 from kglm.progress import Advance
 
 CACHE_KIB = 32 << 10
@@ -171,10 +173,11 @@ class Staging:
                 connection.execute("DETACH graph")
                 with new.open("rb") as stream:
                     os.fsync(stream.fileno())
-                for old in ("-journal", "-wal", "-shm"):  # left by the graph that is replaced
+                for old in ("-journal", "-wal", "-shm", BLOCKS):  # of the graph that is replaced
                     Path(f"{self.target}{old}").unlink(missing_ok=True)
                 new.replace(self.target)
                 sync_directory(self.target.parent)
+                BlockChecks(self.target).save(self._digest)
             except BaseException:
                 connection.close()
                 new.unlink(missing_ok=True)
@@ -291,5 +294,7 @@ class Staging:
         ):
             for first, second, third in self._connection.execute(query):
                 digest.update(f"{first}\t{second}\t{third}\n".encode())
-        values = {"identity": digest.hexdigest(), "language": language}
+        self._digest = digest.hexdigest()
+        values = {"identity": self._digest, "language": language}
         self._connection.executemany("INSERT INTO graph.meta VALUES (?, ?)", values.items())
+        write_seal(self._connection, compute_seal(self._connection, "graph"), "graph")

@@ -1,64 +1,21 @@
-"""The SQLite file of a knowledge graph. Arrays and vectors are derived from it and can be rebuilt. The tables:
-
-entity(number, id, description, title)       numbers are 0, 1, 2 … without gaps; literals are entities too
-name(entity, position, text, folded)         position 0 is the label, the rest are aliases in order
-relation(number, id, label)                  number 0 is `@@REFLEXIVE@@`
-fact(number, head, relation, tail, rank)     rank 0 normal, 1 preferred; each triple once
-qualifier(statement, fact)                   `fact` (relation P…:P…) qualifies the fact `statement`
-redirect(source, target)                     Wikipedia titles
-edit, change                                 the journal: edits, their time, their changes, and which edit they undo
-meta(key, value)                             digest of the import, language
-"""
+"""An open graph file: SQLite, checked by its checksums. The tables are described in `schema`."""
 
 from __future__ import annotations
 
 import sqlite3
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kglm.errors import DataError, KglmError, VersionError
+from kglm.errors import DamagedError, DataError, KglmError, VersionError
 from kglm.files import reading, writing
-from kglm.kg.ids import REFLEXIVE, normalise_title
-
-VERSION = 1
-APPLICATION_ID = 0x6B676C6D  # "kglm" in ASCII: identifies graph files
-RANKS = ("normal", "preferred")
-
-SCHEMA = """
-CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE entity(number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, description TEXT, title TEXT);
-CREATE INDEX entity_title ON entity(title) WHERE title IS NOT NULL;
-CREATE TABLE name(
-    entity INTEGER NOT NULL REFERENCES entity, position INTEGER NOT NULL, text TEXT NOT NULL, folded TEXT NOT NULL,
-    PRIMARY KEY (entity, position)) WITHOUT ROWID;
-CREATE TABLE relation(number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, label TEXT);
-CREATE TABLE fact(
-    number INTEGER PRIMARY KEY,
-    head INTEGER NOT NULL REFERENCES entity, relation INTEGER NOT NULL REFERENCES relation,
-    tail INTEGER NOT NULL REFERENCES entity, rank INTEGER NOT NULL DEFAULT 0,
-    UNIQUE (head, relation, tail));
-CREATE TABLE qualifier(
-    statement INTEGER NOT NULL REFERENCES fact, fact INTEGER NOT NULL REFERENCES fact,
-    PRIMARY KEY (statement, fact)) WITHOUT ROWID;
-CREATE TABLE redirect(source TEXT PRIMARY KEY, target TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE edit(
-    number INTEGER PRIMARY KEY, time TEXT NOT NULL, undoes INTEGER REFERENCES edit, digest TEXT NOT NULL);
-CREATE TABLE change(
-    edit INTEGER NOT NULL REFERENCES edit, position INTEGER NOT NULL, action TEXT NOT NULL,
-    head TEXT NOT NULL, relation TEXT, tail TEXT, detail TEXT,
-    PRIMARY KEY (edit, position)) WITHOUT ROWID;
-"""
-
-INDEXES = """
-CREATE INDEX name_folded ON name(folded);
-CREATE INDEX fact_tail ON fact(tail, relation, head);
-CREATE INDEX fact_relation ON fact(relation, tail);
-CREATE INDEX qualifier_fact ON qualifier(fact);
-"""
-"""Created after the bulk load, which is faster than updating them during it."""
+from kglm.files.checksums import BLOCK
+from kglm.kg.ids import normalise_title
+from kglm.kg.schema import APPLICATION_ID, VERSION
+from kglm.kg.seals import LARGEST, WHOLE, BlockChecks, SealedChanges, compute_seal, read_seal, write_seal
 
 
 class FactRow(NamedTuple):
@@ -89,10 +46,19 @@ class Store:
         self.path = path
         self._connection = connection
         self._lock = threading.RLock()
+        self._blocks = BlockChecks(path)
+        self._sealed: SealedChanges | None = None
+        self._unchecked = True
+        """True until every block of the file was compared with its checksum."""
+        self.sealed = True
+        """False for a graph of an earlier version, which has no checksums."""
 
     @classmethod
-    def open(cls, path: str | Path, *, writable: bool = False) -> Store:
-        """Open a graph file. Raises DataError, VersionError or KglmError if it cannot be used."""
+    def open(cls, path: str | Path, *, writable: bool = False, check: bool = True) -> Store:
+        """Open a graph file. Raises DataError, VersionError or KglmError if it cannot be used.
+
+        Without `check`, its checksums are not compared: only to repair it.
+        """
         path = Path(path)
         with reading(path):
             with path.open("rb") as stream:
@@ -116,6 +82,10 @@ class Store:
             connection.execute("PRAGMA synchronous = FULL" if writable else "PRAGMA query_only = ON")
             connection.execute("PRAGMA foreign_keys = ON")
             store._check_version()
+            store._unchecked = check
+            store.check(whole=path.stat().st_size <= WHOLE)
+            if writable:
+                store._sealed = SealedChanges(connection)
         except sqlite3.DatabaseError as error:
             connection.close()
             if "locked" in str(error):
@@ -144,6 +114,78 @@ class Store:
                 remedy="import it again, or use the version of kglm that wrote it",
             )
 
+    def check(self, *, whole: bool = True) -> None:
+        """Compare the file with its checksums, a sample of its blocks or every byte; raise DamagedError if they differ.
+
+        If there are no checksums of its present state, compare the tables with their seal and make checksums.
+        """
+        if not self._unchecked:
+            return
+        with self._lock, self._reading():
+            checksums = self._blocks.load(self.digest(self.generation))
+            if checksums is not None:
+                damaged = self._blocks.damaged(checksums, whole=whole)
+                if damaged is not None:
+                    raise self._damaged(f"bytes from {damaged * BLOCK:,} on differ from their checksum")
+                self._unchecked = not whole
+            elif self.path.stat().st_size <= LARGEST:
+                self._check_seal()
+                self._unchecked = False
+            else:
+                self.sealed = self.is_sealed()
+                self._unchecked = False
+
+    def _check_seal(self) -> None:
+        self.sealed = self.is_sealed()
+        if not self.sealed:
+            return
+        if wrong := self.tables_with_wrong_seal():
+            raise self._damaged(f"the table {wrong[0]} differs from its seal")
+        self._save_checksums()
+
+    def is_sealed(self) -> bool:
+        """True if the tables have a seal (see `seals`)."""
+        return read_seal(self._connection, self.path) is not None
+
+    def tables_with_wrong_seal(self) -> list[str]:
+        """Tables whose rows differ from their seal; every row is read."""
+        seal = read_seal(self._connection, self.path) or {}
+        return [table for table, found in compute_seal(self._connection).items() if found != seal.get(table)]
+
+    def _damaged(self, what: str) -> DamagedError:
+        return DamagedError(
+            f"is damaged, or was changed by another program: {what}",
+            place=self.path,
+            remedy="restore it from a copy or import it again; if you changed it on purpose: kglm doctor KG --accept",
+        )
+
+    def _save_checksums(self) -> None:
+        """Record the file as it is now. If that fails, the next process compares the seal instead."""
+        try:
+            self._blocks.save(self.digest(self.generation))
+        except KglmError as error:
+            print(f"warning: the checksums of {self.path} are not saved: {error}", file=sys.stderr)
+
+    def seal(self) -> None:
+        """Record the content as it is now, whatever it was before."""
+        with self.transaction() as connection:
+            write_seal(connection, compute_seal(connection))
+
+    def renew_checksums(self) -> None:
+        """Record the bytes of the file as they are now."""
+        with self._lock, self._reading():
+            self._save_checksums()
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Keep other processes from writing the file during the block."""
+        if self._connection.in_transaction:
+            yield
+            return
+        with self.snapshot():
+            self._connection.execute("SELECT count(*) FROM edit").fetchall()  # takes the lock
+            yield
+
     def close(self) -> None:
         self._connection.close()
 
@@ -159,6 +201,7 @@ class Store:
 
     def stream(self, query: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         """Iterate over rows on a separate cursor, without loading all of them into memory."""
+        self.check()
         return iter(self._connection.cursor().execute(query, values))
 
     @contextmanager
@@ -172,12 +215,19 @@ class Store:
                     raise KglmError("may not be written", place=self.path, remedy="check its permissions") from error
                 raise
             try:
+                if self._sealed is not None:
+                    self._sealed.begin()
                 yield self._connection
+                if self._sealed is not None:
+                    self._sealed.commit(self.path)
                 self._connection.execute("COMMIT")
             except BaseException:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
+            if self.sealed:
+                with self._reading():
+                    self._save_checksums()
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
@@ -213,6 +263,7 @@ class Store:
         return int(count)
 
     def counts(self) -> dict[str, int]:
+        self.check()
         [[facts, entities, names, labels, relations]] = self.rows(
             "SELECT (SELECT count(*) FROM fact), (SELECT count(*) FROM entity), (SELECT count(*) FROM name),"
             " (SELECT count(*) FROM name WHERE position = 0), (SELECT count(DISTINCT relation) FROM fact)"
@@ -221,6 +272,7 @@ class Store:
 
     def facts_of(self, id: str) -> list[FactRow]:
         """Stored facts with this head, sorted by relation, preferred rank first, then tail."""
+        self.check()
         rows = self.rows(
             "SELECT h.id, r.id, t.id, f.rank FROM entity h JOIN fact f ON f.head = h.number"
             " JOIN relation r ON r.number = f.relation JOIN entity t ON t.number = f.tail"
@@ -231,6 +283,7 @@ class Store:
 
     def links_of(self, id: str) -> list[tuple[FactRow, FactRow]]:
         """(statement, qualifier) pairs of all statements with this head."""
+        self.check()
         rows = self.rows(
             "SELECT h.id, r.id, t.id, f.rank, h.id, qr.id, qt.id, q.rank FROM entity h JOIN fact f ON f.head = h.number"
             " JOIN qualifier x ON x.statement = f.number JOIN fact q ON q.number = x.fact"
@@ -243,11 +296,13 @@ class Store:
 
     def description(self, id: str) -> tuple[str | None, str | None]:
         """Description and Wikipedia title of an entity."""
+        self.check()
         rows = self.rows("SELECT description, title FROM entity WHERE id = ?", (id,))
         return rows[0] if rows else (None, None)
 
     def search(self, text: str, limit: int = 20) -> list[Found]:
         """Find entities by id or name: exact matches, then matches ignoring case, then names that start with `text`."""
+        self.check()
         text = " ".join(text.split())
         if not text:
             return []
@@ -269,6 +324,7 @@ class Store:
 
     def by_title(self, title: str) -> str | None:
         """Entity id of a Wikipedia title after following redirects; None if there is none or redirects form a cycle."""
+        self.check()
         seen: set[str] = set()
         current = normalise_title(title)
         while current not in seen:
@@ -280,23 +336,3 @@ class Store:
                 return None
             current = rows[0][0]
         return None
-
-
-def create_schema(connection: sqlite3.Connection, schema: str = "main") -> None:
-    """Create the empty tables of a graph in a new or attached database."""
-    script = SCHEMA if schema == "main" else _qualified(SCHEMA, schema)
-    for statement in filter(str.strip, script.split(";\n")):
-        connection.execute(statement)
-    connection.execute(f"PRAGMA {schema}.application_id = {APPLICATION_ID}")
-    connection.execute(f"PRAGMA {schema}.user_version = {VERSION}")
-    connection.execute(f"INSERT INTO {schema}.relation VALUES (0, ?, 'itself')", (REFLEXIVE,))
-
-
-def create_indexes(connection: sqlite3.Connection, schema: str = "main") -> None:
-    for statement in filter(str.strip, _qualified(INDEXES, schema).split(";\n")):
-        connection.execute(statement)
-
-
-def _qualified(script: str, schema: str) -> str:
-    script = script.replace("CREATE TABLE ", f"CREATE TABLE {schema}.")
-    return script.replace("CREATE INDEX ", f"CREATE INDEX {schema}.")

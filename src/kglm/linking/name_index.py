@@ -253,6 +253,7 @@ def _load(graph: KnowledgeGraph) -> NameIndex | None:
                 raise DamagedError("the lengths of its arrays do not fit together", place=directory)
             if meta.nodes > len(graph):
                 raise DamagedError(f"lists {meta.nodes} nodes, the graph has {len(graph)}", place=directory)
+            artefact.check()
             return NameIndex(arrays, meta.longest, meta.nodes)
         except KglmError as error:
             if directory.exists():  # else another process has replaced it

@@ -1,153 +1,152 @@
-"""Checkpoints of a run: tensors as safetensors, other values as JSON, written atomically.
+"""Checkpoints of a run: `RUN/state/00001200/` is the checkpoint after step 1200, an artefact of its own.
 
-RUN/state/00001200/     checkpoint after step 1200, to resume from; `latest.json` names the newest complete one
-RUN/model.safetensors   the best model so far by validation
+Resuming starts from the newest one. `RUN/model.safetensors` holds the best model so far by validation.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
+import msgspec
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
-from torch import Tensor, nn
+from torch import Tensor
 
-from kglm.errors import DataError, KglmError, VersionError
-from kglm.files import atomic_directory, read_json, reading, sync_directory, umask, write_json, writing
+from kglm.errors import DataError, VersionError
+from kglm.files import remove_directory, remove_leftovers
+from kglm.files.artefact import Artefact, new_artefact
+from kglm.files.records import Count, FileName
+from kglm.runs.tensors import parse_tensors, write_tensors
 
-FORMAT = 2
-
-
-def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Write tensors by name; the file is replaced atomically."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    with writing(path):
-        _write(temporary, tensors)
-        with temporary.open("rb") as written:
-            os.fsync(written.fileno())
-        temporary.chmod(0o666 & ~umask())  # safetensors makes the file readable by its owner only
-        temporary.replace(path)
-        sync_directory(path.parent)
+FORMAT = 3
+READABLE = (2, 3)
+"""Formats of checkpoints that this version reads. Those of format 2 have no manifest."""
+Finite = Annotated[float, msgspec.Meta(ge=-1e300, le=1e300)]
+Parts = dict[str, dict[str, Tensor]]
 
 
-def _write(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    try:
-        save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, path)
-    except SafetensorError as error:  # raised for errors of the file system too
-        raise KglmError(
-            f"could not be written ({error})",
-            place=path,
-            remedy="free disk space or check the permissions, then resume",
-        ) from error
+class EpochMetrics(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Metrics of an epoch: one line of `metrics.jsonl`."""
+
+    epoch: Count
+    step: Count
+    train: dict[str, Finite]
+    """Nats a word, in all and by component."""
+    valid: dict[str, Finite]
+    unexplained: dict[str, Count]
+    """Mentions of training and validation that no fact explains."""
 
 
-def load_tensors(path: Path) -> dict[str, Tensor]:
-    """Read the tensors of a file by name."""
-    with reading(path):
-        try:
-            return load_file(path)
-        except SafetensorError as error:
-            raise DataError(f"is not a complete safetensors file ({error})", place=path) from error
+class TrainingState(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Progress of a training run: `state.json` of a checkpoint."""
 
+    step: Count
+    epoch: Count
+    """Epochs that are finished."""
+    chunk: Count
+    """Chunks of the present epoch that are done."""
+    bad_epochs: Count
+    """Epochs since validation was best."""
+    best: Finite | None
+    """Best validation, in nats a word; None before the first epoch is finished."""
+    metrics: list[EpochMetrics]
+    totals: dict[str, Finite]
+    """Sums of the present epoch (see `train.totals`)."""
+    rows: list[Count]
+    """Rows of the last chunk, in the order of the recurrent state."""
+    averaged: Count
+    """Steps in the average of the weights."""
+    parts: list[FileName]
+    """Names of the files of tensors."""
+    format: int = FORMAT
 
-RENAMED = {
-    "latent.type_head.": "latent.types.head.",
-    "latent.type_feature": "latent.types.state_QC",
-    "latent.type_cue_3C": "latent.types.cue_3C",
-    "latent.type_cue_H3C": "latent.types.cue_H3C",
-    "latent.type_cue_DC": "latent.types.relation_DC",
-    "latent.relation_RD": "latent.relations.vector_RD",
-    "latent.text_2HD": "latent.relations.name_2HD",
-    "latent.tail_HD": "latent.tails.query_HD",
-    "latent.cue_HQ": "latent.cues.context_HQ",
-    "latent.cue": "latent.cues.weight_Q",
-    "latent.frequency": "latent.new_entities.frequency_Q",
-    "latent.entity_bias_E": "latent.new_entities.bias_E",
-    "latent.parent_bias.": "latent.parents.",
-}
-"""Parameters by their names in runs of format 2, and since."""
-OPTIONAL = ("latent.types.cue_3C", "latent.types.cue_H3C", "latent.types.relation_DC")
-"""Parameters that the first runs of format 2 lack. Their initial value, zero, has no effect."""
-
-
-def renamed(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Tensors of a run of any format under their present names."""
-
-    def present(name: str) -> str:
-        old = next((old for old in RENAMED if name == old or (old.endswith(".") and name.startswith(old))), None)
-        return name if old is None else RENAMED[old] + name[len(old) :]
-
-    return {present(name): tensor for name, tensor in tensors.items()}
-
-
-def load_into(module: nn.Module, tensors: Mapping[str, Tensor], place: Path, *, grows: Collection[str] = ()) -> None:
-    """Set all parameters of a module; an error names a tensor that is missing, unknown or of another shape.
-
-    Tensors in `grows` may have fewer rows than the module's; the module keeps its own further rows.
-    """
-    own = module.state_dict()
-    tensors = {**{name: tensor for name, tensor in own.items() if name.endswith(OPTIONAL)}, **renamed(tensors)}
-    for name, tensor in own.items():
-        if name not in tensors:
-            raise DataError(f"has no tensor {name}", place=place, remedy="use the model and version that wrote it")
-        rows = len(tensors[name]) if tensors[name].dim() else 0
-        if name in grows and tensors[name].shape[1:] == tensor.shape[1:] and rows < len(tensor):
-            tensors[name] = torch.cat([tensors[name], tensor[rows:].to(tensors[name])])
-        if tensors[name].shape != tensor.shape:
-            raise DataError(
-                f"{name} has shape {tuple(tensors[name].shape)}; the model has shape {tuple(tensor.shape)}",
-                place=place,
-                remedy="use the configuration, vocabulary and graph it was trained with",
-            )
-    if extra := sorted(set(tensors) - set(own)):
-        raise DataError(f"has a tensor {extra[0]} that the model does not have", place=place)
-    module.load_state_dict(tensors)
+    def __post_init__(self) -> None:
+        if len(set(self.rows)) != len(self.rows):
+            raise ValueError("a row is listed twice")
+        if self.epoch != len(self.metrics):
+            raise ValueError(f"{self.epoch} epochs with metrics of {len(self.metrics)}")
+        if not {"model", "random"} <= set(self.parts):
+            raise ValueError("the weights or the state of the random numbers are missing")
 
 
 class StateDirectory:
-    """The checkpoints of a run; resuming starts from the newest complete one."""
+    """The checkpoints of a run; resuming starts from the newest one."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
 
-    def save(self, step: int, parts: Mapping[str, Mapping[str, Tensor]], values: Mapping[str, Any]) -> None:
-        """Write checkpoint `step`, mark it as the latest, and delete all others, complete or not."""
-        target, number = self.home / f"{step:08d}", 0
+    def save(self, parts: Mapping[str, Mapping[str, Tensor]], state: TrainingState) -> None:
+        """Write a checkpoint, then delete all others, complete or not."""
+        target, number = self.home / f"{state.step:08d}", 0
         while target.exists():  # a step can be saved twice: at the end of an epoch, or after a kill
             number += 1
-            target = self.home / f"{step:08d}-{number}"
-        with atomic_directory(target) as directory:
+            target = self.home / f"{state.step:08d}-{number}"
+        with new_artefact(target) as writer:
             for name, tensors in parts.items():
-                _write(directory / f"{name}.safetensors", tensors)
-            write_json(directory / "state.json", {"format": FORMAT, "step": step, "parts": list(parts), **values})
-        write_json(self.home / "latest.json", {"directory": target.name})
-        for old in self.home.iterdir():
-            if old.is_dir() and old != target:
-                shutil.rmtree(old, ignore_errors=True)
+                write_tensors(writer, f"{name}.safetensors", tensors)
+            writer.json("state.json", state)
+        for old in self._directories():
+            if old != target:
+                remove_directory(old)
+        (self.home / "latest.json").unlink(missing_ok=True)  # written by earlier versions
+        self.clean()
+
+    def clean(self) -> None:
+        """Remove what a killed process left."""
+        remove_leftovers(self.home, bool)
+
+    def _directories(self) -> list[Path]:
+        """Directories of complete checkpoints, the newest last."""
+        found = []
+        for path in self.home.iterdir() if self.home.is_dir() else ():
+            step, _, number = path.name.partition("-")
+            if step.isdecimal() and (not number or number.isdecimal()):
+                found.append((int(step), int(number or 0), path))
+        return [path for _, _, path in sorted(found)]
 
     @property
-    def latest(self) -> Path:
-        """Directory of the latest checkpoint."""
-        return self.home / str(read_json(self.home / "latest.json")["directory"])
+    def latest(self) -> Path | None:
+        """Directory of the newest checkpoint, or None."""
+        return next(reversed(self._directories()), None)
 
-    def load(self) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]] | None:
-        """The latest checkpoint, or None if the run has none."""
-        if not (self.home / "latest.json").exists():
+    def open(self) -> Artefact | None:
+        """The newest checkpoint, or None if the run has none."""
+        remedy = "the model can be used, but its training cannot be resumed: start a new run with --from this one"
+        return None if self.latest is None else Artefact.open(self.latest, remedy)
+
+    def load_state(self) -> TrainingState | None:
+        """Progress saved in the newest checkpoint, or None if the run has none."""
+        artefact = self.open()
+        return None if artefact is None else self._state(artefact)
+
+    def load(self) -> tuple[Parts, TrainingState] | None:
+        """The newest checkpoint, or None if the run has none."""
+        artefact = self.open()
+        if artefact is None:
             return None
-        directory = self.latest
-        values: dict[str, Any] = read_json(directory / "state.json")
-        if values.get("format") != FORMAT:
+        state = self._state(artefact)
+        names = {name: f"{name}.safetensors" for name in state.parts}
+        return {
+            part: parse_tensors(artefact.read(name), artefact.home / name, artefact.remedy)
+            for part, name in names.items()
+        }, state
+
+    def _state(self, artefact: Artefact) -> TrainingState:
+        format = artefact.record("state.json", _Format).format
+        if format not in READABLE:
             raise VersionError(
-                f"has format {values.get('format')}; this version reads format {FORMAT}",
-                place=directory,
+                f"has format {format}; this version reads format {FORMAT}",
+                place=artefact.home,
                 remedy="start a new run with --from this one: its best model is kept",
             )
-        return {name: load_tensors(directory / f"{name}.safetensors") for name in values["parts"]}, values
+        return artefact.record("state.json", TrainingState)
+
+
+class _Format(msgspec.Struct):
+    """The format of a checkpoint, whatever else it contains."""
+
+    format: int
 
 
 def optimiser_tensors(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
@@ -165,8 +164,9 @@ def restore_optimiser(optimiser: torch.optim.Optimizer, tensors: Mapping[str, Te
     whole["state"] = {}
     trained = [parameter for group in optimiser.param_groups for parameter in group["params"]]
     for key, tensor in tensors.items():
-        number, name = key.split(".", 1)
-        if int(number) >= len(trained) or tensor.shape not in (trained[int(number)].shape, torch.Size()):
+        number, _, name = key.partition(".")
+        known = number.isdecimal() and int(number) < len(trained)
+        if not known or tensor.shape not in (trained[int(number)].shape, torch.Size()):
             raise DataError(
                 f"{key} does not belong to a parameter of this model", place=place, remedy="start a new run"
             )

@@ -7,6 +7,7 @@ kg.json              path of the graph, and hashes of graph and vectors when tra
 start.safetensors    initial weights, if they come from another run
 model.safetensors    the best weights so far
 metrics.jsonl        one line for each epoch
+manifest.json        sizes and checksums of these files
 README.md            the model card
 state/               the latest checkpoint
 """
@@ -20,13 +21,13 @@ import sys
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from torch import Generator, Tensor
 
 from kglm import __version__, config
 from kglm.errors import ConfigError, DataError, VersionError
-from kglm.files import atomic_file, exists, read_json, write_json
+from kglm.files import atomic_file, exists
+from kglm.files.artefact import Artefact
 from kglm.kg.embedding.vectors import Vectors
 from kglm.kg.graph import KnowledgeGraph
 from kglm.model.base import COMPONENTS, ChunkModel
@@ -34,16 +35,18 @@ from kglm.model.entities import count_introductions
 from kglm.model.graph_features import GraphFeatures
 from kglm.model.table import ModelParts
 from kglm.model.text import HistoryConfig
-from kglm.runs.checkpoint import load_into, load_tensors, save_tensors
+from kglm.runs.checkpoint import EpochMetrics
+from kglm.runs.records import FILES, REMEDY, GraphRecord, Introductions, RunRecord, files_of_run
 from kglm.runs.settings import RunConfig
+from kglm.runs.tensors import load_into, parse_tensors, write_tensors
 from kglm.text.document import Document, read_documents
 from kglm.text.repair import repair
 from kglm.text.tokenizer import tokenizer
-from kglm.text.vocabulary import Vocabulary
+from kglm.text.vocabulary import Vocabulary, VocabularyRecord
 
 FORMAT = 3
 READABLE = (2, 3)
-"""Formats of runs that this version reads. In format 2 some weights have other names: see `checkpoint.RENAMED`."""
+"""Formats of runs that this version reads. In format 2 some weights have other names: see `tensors.RENAMED`."""
 START = "start.safetensors"
 
 
@@ -62,6 +65,8 @@ class Run:
         self.settings = settings
         self.vocabulary = vocabulary
         self.introductions = introductions
+        self.artefact = Artefact(home, None, REMEDY, FILES)
+        self.record = RunRecord(FORMAT, __version__)
         data, latent, kind = settings.data, settings.latent, settings.kind
         self.history = HistoryConfig(latent.facts, data.parent_window, data.mention_types)
         self.features = GraphFeatures.of(
@@ -71,7 +76,7 @@ class Run:
             max_aliases=data.max_aliases,
             max_alias_tokens=data.max_alias_tokens,
             uses_cues=kind.uses_vectors and latent.facts != "none" and latent.reads_cues,
-            vectors=Vectors.load(graph.store.path) if kind.uses_vectors else None,
+            vectors=Vectors.load(graph.store.path, whole=True) if kind.uses_vectors else None,
             introductions=introductions,
         )
         generator = Generator().manual_seed(settings.train.seed)
@@ -91,57 +96,66 @@ class Run:
         graph: KnowledgeGraph,
         documents: Sequence[Document],
         start: Run | None = None,
+        *,
+        data: tuple[str, str] | None = None,
+        threads: int | None = None,
     ) -> Run:
         """Create a run; vocabulary and introductions are counted on the training documents.
 
-        With `start`, vocabulary and weights come from that run.
+        With `start`, vocabulary and weights come from that run. `data` and `threads` are what resuming compares and
+        repeats (see `RunRecord`). The files appear together; `run.json`, which makes the directory a run, is last.
         """
         vocabulary = start.vocabulary if start else Vocabulary.count(documents, min_count=settings.data.min_count)
         run = cls(home, settings, vocabulary, graph, count_introductions(documents, graph, settings.latent.facts))
         weights = run.weights_of(start) if start else None
-        home.mkdir(parents=True, exist_ok=True)
-        (home / START).unlink(missing_ok=True)
-        if weights:
-            save_tensors(home / START, weights)
-        vocabulary.save(home / "vocabulary.json")
-        write_json(home / "introductions.json", {graph.id(node): n for node, n in run.introductions.items()})
-        known = {**_paths(home, graph.store.path), "hash": graph.hash, "vectors": run.vectors_hash}
-        write_json(home / "kg.json", known)
-        config.save(settings, home / "config.toml")
-        write_json(home / "run.json", {"format": FORMAT, "kglm": __version__, "from": start and start.home.name})
+        run.record = RunRecord(FORMAT, __version__, start.home.name if start else None, data, threads)
+        run.artefact = Artefact.create(home, REMEDY, FILES)
+        with run.artefact.update() as writer:
+            if weights:
+                write_tensors(writer, START, weights)
+            writer.json("vocabulary.json", vocabulary.record())
+            writer.json("introductions.json", {graph.id(node): n for node, n in run.introductions.items()})
+            writer.json("kg.json", _graph_record(home, graph, run.vectors_hash))
+            writer.bytes("config.toml", config.to_toml(settings))
+            writer.json("run.json", run.record)
         return run
 
     @classmethod
     def open(cls, home: Path, *, kg: Path | None = None, weights: bool = True) -> Run:
         """Open an existing run; its graph may have been edited or moved since."""
-        if not exists(home / "run.json"):
-            raise DataError("is not a run", place=home, remedy="make one with: kglm train … --to RUN")
-        version = read_json(home / "run.json")
-        if version.get("format") not in READABLE:
+        artefact = open_artefact(home)
+        record = artefact.record("run.json", RunRecord)
+        if record.format not in READABLE:
             raise VersionError(
-                f"has format {version.get('format')}; this version of kglm reads {' and '.join(map(str, READABLE))}",
+                f"has format {record.format}; this version of kglm reads {' and '.join(map(str, READABLE))}",
                 place=home,
-                remedy=f"use kglm {version.get('kglm')}, or train it again",
+                remedy=f"use kglm {record.kglm}, or train it again",
             )
-        known = read_json(home / "kg.json")
-        graph = KnowledgeGraph.open(kg or _graph_of(home, known))
-        if graph.hash != known["hash"]:
+        known = artefact.record("kg.json", GraphRecord)
+        settings = config.parse(RunConfig, artefact.read("config.toml"), home / "config.toml")
+        vocabulary = Vocabulary.of_record(
+            artefact.record("vocabulary.json", VocabularyRecord), home / "vocabulary.json"
+        )
+        counts = artefact.record("introductions.json", Introductions)
+        graph = KnowledgeGraph.open(kg or _graph_of(home, known), whole=True)
+        if graph.hash != known.hash:
             print(f"warning: {graph.store.path} is not the graph that {home} was trained with", file=sys.stderr)
-        settings = config.load(RunConfig, home / "config.toml")
-        counts = {graph.find(id): n for id, n in read_json(home / "introductions.json").items()}
-        introductions = {node: n for node, n in counts.items() if node is not None}
-        run = cls(home, settings, Vocabulary.load(home / "vocabulary.json"), graph, introductions)
-        if run.vectors_hash != known["vectors"]:
+        introductions = {node: n for id, n in counts.items() if (node := graph.find(id)) is not None}
+        run = cls(home, settings, vocabulary, graph, introductions)
+        run.artefact, run.record = artefact, record
+        if run.vectors_hash != known.vectors:
             raise DataError(
                 f"the vectors of {graph.store.path} are not those that this run was trained with",
                 place=home,
                 remedy="train it again, or give the graph with its old vectors as --kg",
             )
         if weights:
-            path = home / "model.safetensors"
-            load_into(run.model, load_tensors(path), path, grows=run.model.grows)
+            load_into(run.model, run._tensors("model.safetensors"), home / "model.safetensors", grows=run.model.grows)
             run.model.eval()
         return run
+
+    def _tensors(self, name: str) -> dict[str, Tensor]:
+        return parse_tensors(self.artefact.read(name), self.home / name, REMEDY)
 
     def weights_of(self, start: Run) -> dict[str, Tensor]:
         """Initial weights from another run; weights that it lacks, or has for another graph, keep their own start."""
@@ -163,8 +177,8 @@ class Run:
 
     def load_start(self) -> None:
         """Load the initial weights from another run, if this run was created with any."""
-        if (path := self.home / START).exists():
-            load_into(self.model, load_tensors(path), path)
+        if START in self.artefact:
+            load_into(self.model, self._tensors(START), self.home / START)
 
     def on(self, graph: KnowledgeGraph) -> Run:
         """The run on an edited fork of its graph: the weights are shared, nothing is trained."""
@@ -179,11 +193,10 @@ class Run:
         vectors = self.features.vectors
         return None if vectors is None else hashlib.blake2b(vectors.relation_RD.tobytes(), digest_size=8).hexdigest()
 
-    def write_card(self, metrics: Sequence[dict[str, Any]], sources: Sequence[str]) -> None:
+    def write_card(self, metrics: Sequence[EpochMetrics], sources: Sequence[str]) -> None:
         """Write the model card: the model, its training data, its validation loss."""
-        best = min(metrics, key=lambda record: record["valid"]["nats"]) if metrics else None
-        start = read_json(self.home / "run.json").get("from")
-        begun = f", from the weights of the run `{start}`" if start else ""
+        best = min(metrics, key=lambda record: record.valid["nats"]) if metrics else None
+        begun = f", from the weights of the run `{self.record.start}`" if self.record.start else ""
         lines = [
             f"# {self.settings.model}",
             "",
@@ -196,24 +209,44 @@ class Run:
             columns = ("nats", *COMPONENTS)
             lines += ["Validation by annotated joint likelihood, nats a word (lower is better):", ""]
             lines += [f"| epoch | all | {' | '.join(COMPONENTS)} |", "|---" * (1 + len(columns)) + "|"]
-            cells = [str(best["epoch"]), *(f"{best['valid'][name]:.4f}" for name in columns)]
+            cells = [str(best.epoch), *(f"{best.valid[name]:.4f}" for name in columns)]
             lines.append(f"| {' | '.join(cells)} |")
-        with atomic_file(self.home / "README.md") as stream:
+        with atomic_file(self.home / "README.md") as stream:  # not in the manifest: people may edit it
             stream.write(("\n".join(lines) + "\n").encode())
 
 
-def _paths(home: Path, kg: Path) -> dict[str, str]:
-    """Path of the graph as `kg.json` stores it; a graph inside or beside the run also gets a relative path."""
-    home, kg = home.absolute(), kg.absolute()
-    beside = {"beside": os.path.relpath(kg, home)} if kg.is_relative_to(home.parent) else {}
-    return {"path": str(kg), **beside}
+def open_artefact(home: Path) -> Artefact:
+    """The files of a run, with their checksums. Runs of earlier versions have none and open with a notice."""
+    if not exists(home / "run.json"):
+        raise DataError("is not a run", place=home, remedy="make one with: kglm train … --to RUN")
+    artefact = files_of_run(home)
+    if artefact.manifest is None:
+        print(
+            f"note: {home} was made by an earlier version and has no checksums, so damage would go unnoticed;"
+            f" add them with: kglm doctor {home} --repair",
+            file=sys.stderr,
+        )
+    return artefact
 
 
-def _graph_of(home: Path, known: dict[str, str]) -> Path:
+def graph_path(home: Path) -> Path:
+    """Path of the graph that a run names."""
+    return _graph_of(home, files_of_run(home, check=False).record("kg.json", GraphRecord))
+
+
+def _graph_record(home: Path, graph: KnowledgeGraph, vectors: str | None) -> GraphRecord:
+    """What `kg.json` stores; a graph inside or beside the run also gets a relative path."""
+    kg = graph.store.path.absolute()
+    home = home.absolute()
+    beside = os.path.relpath(kg, home) if kg.is_relative_to(home.parent) else None
+    return GraphRecord(str(kg), graph.hash, vectors, beside)
+
+
+def _graph_of(home: Path, known: GraphRecord) -> Path:
     """Path of the graph: the relative one if it exists, else the absolute one."""
-    if "beside" in known and exists(beside := home / known["beside"]):
+    if known.beside is not None and exists(beside := home / known.beside):
         return beside
-    return Path(known["path"])
+    return Path(known.path)
 
 
 @lru_cache(1 << 14)  # names of relations are split several times

@@ -14,8 +14,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
+import msgspec
+
 from kglm.errors import DataError, VersionError
-from kglm.files import read_json, reading, write_json
+from kglm.files import read_record, reading, write_json
+from kglm.files.records import Count
 from kglm.text.document import END, START, Document
 
 PADDING, UNKNOWN = "@@PADDING@@", "@@UNKNOWN@@"
@@ -76,21 +79,38 @@ class Vocabulary:
         )
         return cls((*special, *frequent), len(counts) - len(frequent))
 
+    def record(self) -> VocabularyRecord:
+        """The vocabulary as JSON stores it."""
+        return VocabularyRecord(FORMAT, self.unknown_types, list(self.words))
+
     def save(self, path: Path) -> None:
         """Write the vocabulary as JSON."""
-        write_json(path, {"format": FORMAT, "unknown_types": self.unknown_types, "words": self.words})
+        write_json(path, self.record())
 
     @classmethod
     def load(cls, path: Path) -> Vocabulary:
         """Read a vocabulary that `save` wrote."""
-        content = read_json(path)
-        if not isinstance(content, dict) or not isinstance(content.get("words"), list):
-            raise DataError("is not a vocabulary", place=path, remedy="give a JSON object with a list of 'words'")
-        if content.get("format") != FORMAT:
+        return cls.of_record(read_record(path, VocabularyRecord), path)
+
+    @classmethod
+    def of_record(cls, record: VocabularyRecord, place: Path) -> Vocabulary:
+        """The vocabulary of a JSON record."""
+        if record.format != FORMAT:
             raise VersionError(
-                f"has vocabulary format {content.get('format')!r}; this version reads format {FORMAT}", place=path
+                f"has vocabulary format {record.format}; this version reads format {FORMAT}", place=place
             )
-        return cls(tuple(content["words"]), int(content.get("unknown_types", 0)))
+        try:
+            return cls(tuple(record.words), record.unknown_types)
+        except DataError as error:
+            raise DataError(error.what, place=place, remedy=error.remedy) from error
+
+
+class VocabularyRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Content of `vocabulary.json`."""
+
+    format: int
+    unknown_types: Count
+    words: list[str]
 
 
 @dataclass(frozen=True)

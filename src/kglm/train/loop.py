@@ -23,19 +23,14 @@ import torch
 from torch import Generator, Tensor, nn
 
 from kglm.errors import KglmError
-from kglm.files import atomic_file
 from kglm.model.base import ChunkModel, Scores
 from kglm.model.chunk import Chunk
 from kglm.model.encoders.encoder import Share
 from kglm.progress import progress
-from kglm.runs.checkpoint import (
-    StateDirectory,
-    load_into,
-    optimiser_tensors,
-    restore_optimiser,
-    save_tensors,
-)
+from kglm.runs.checkpoint import EpochMetrics, StateDirectory, TrainingState, optimiser_tensors, restore_optimiser
+from kglm.runs.records import files_of_run
 from kglm.runs.settings import TrainConfig
+from kglm.runs.tensors import load_into, not_finite, write_tensors
 from kglm.train.averaging import Averager
 from kglm.train.batches import Carried, Line, epoch_plan
 from kglm.train.chunks import ChunkBuilder, Piece
@@ -81,7 +76,7 @@ class Trainer:
         self.averager = Averager(model, config.average, config.average_decay)
         self.generator = Generator().manual_seed(config.seed)
         self.state = StateDirectory(run / "state")
-        self.metrics: list[dict[str, Any]] = []
+        self.metrics: list[EpochMetrics] = []
         self.step = self.epoch = self.chunk = self.bad_epochs = 0
         self.best = math.inf
         self._learner: nn.Module = self.model
@@ -90,6 +85,8 @@ class Trainer:
         self._carried = Carried()
         self._rows: list[int] = []
         """Rows of the last chunk, in all processes."""
+        self._titles = ""
+        """Documents of the last chunk."""
         self._totals = Totals()
         self._saved = time.monotonic()
 
@@ -106,7 +103,7 @@ class Trainer:
             self.save()
         if interrupt.requested:
             raise KeyboardInterrupt
-        return self.metrics
+        return [msgspec.to_builtins(record) for record in self.metrics]
 
     @contextmanager
     def _wrapped(self) -> Iterator[None]:
@@ -165,6 +162,7 @@ class Trainer:
         self.averager.update()
         self._carried = Carried(mine, scores.state.detach()) if mine else Carried()
         self._rows = [line.row for line in lines]
+        self._titles = _titles(lines)
         self._totals.add(scores, chunk)
         self.step += 1
         self.chunk += 1
@@ -203,10 +201,16 @@ class Trainer:
         """Raise an error before anything changes: the last checkpoint stays valid."""
         fine_B = torch.isfinite(scores.total_BT).all(1).tolist()
         broken = {row for row, fine in zip(mine, fine_B, strict=False) if not fine} or set(mine)
-        titles = [repr(line.piece.document.title) for line in lines if line.piece.document and line.row in broken]
-        shown = ", ".join(titles[:TITLES]) + (f" and {len(titles) - TITLES} more" if len(titles) > TITLES else "")
-        raise KglmError(
-            f"{what} at step {self.step + 1} (epoch {self.epoch + 1}, documents {shown})",
+        raise self._error(what, self.step + 1, _titles([line for line in lines if line.row in broken]))
+
+    def _check_weights(self) -> None:
+        """Raise an error before weights that are NaN or infinite replace good ones on the disk."""
+        if (name := not_finite(self.model.state_dict())) is not None:
+            raise self._error(f"the weights {name} are not finite", self.step, self._titles)
+
+    def _error(self, what: str, step: int, titles: str) -> KglmError:
+        return KglmError(
+            f"{what} at step {step} (epoch {self.epoch + 1}, documents {titles})",
             place=self.run,
             remedy="the last checkpoint is kept; resume with a smaller train.learning_rate or train.clip",
         )
@@ -230,11 +234,13 @@ class Trainer:
                     remedy="the last checkpoint is kept; resume with a smaller train.learning_rate",
                 )
             better = nats < self.best
+            self._check_weights()
             if better and self.world.leads:
-                save_tensors(self.run / "model.safetensors", self.model.state_dict())
+                with files_of_run(self.run).update() as writer:
+                    write_tensors(writer, "model.safetensors", self.model.state_dict())
         train = self._totals.over(self.world)
-        record = {"epoch": self.epoch + 1, "step": self.step, "train": train.nats(), "valid": valid.nats()}
-        record["unexplained"] = {"train": train.unexplained, "valid": valid.unexplained}
+        unexplained = {"train": train.unexplained, "valid": valid.unexplained}
+        record = EpochMetrics(self.epoch + 1, self.step, train.nats(), valid.nats(), unexplained)
         self.metrics.append(record)
         self.best, self.bad_epochs = (nats, 0) if better else (self.best, self.bad_epochs + 1)
         if config.average == "triggered" and not self.averager.runs and self.bad_epochs >= config.nonmonotone:
@@ -245,24 +251,24 @@ class Trainer:
         self._rows = []
         self.save()
 
-    def _report(self, record: dict[str, Any], better: bool, rate: float) -> None:
+    def _report(self, record: EpochMetrics, better: bool, rate: float) -> None:
         if not self.world.leads:
             return
-        train, valid = record["train"]["nats"], record["valid"]["nats"]
+        train, valid = record.train["nats"], record.valid["nats"]
         print(
-            f"epoch {record['epoch']}: train {train:.4f}, valid {valid:.4f} nats a word{' (best)' if better else ''}, "
+            f"epoch {record.epoch}: train {train:.4f}, valid {valid:.4f} nats a word{' (best)' if better else ''}, "
             f"{rate:,.0f} tokens/s",
             file=sys.stderr,
             flush=True,
         )
-        self._tensorboard.write(
-            self.step, {f"{part}/{name}": x for part in ("train", "valid") for name, x in record[part].items()}
-        )
+        parts = {"train": record.train, "valid": record.valid}
+        self._tensorboard.write(self.step, {f"{part}/{name}": x for part in parts for name, x in parts[part].items()})
 
     # Resuming
 
     def save(self) -> None:
         """Save a checkpoint. All processes take part; the first one writes."""
+        self._check_weights()
         recurrent, totals = dict(self._whole_state()), self._totals.over(self.world)
         if self.world.leads:
             parts = {
@@ -272,13 +278,22 @@ class Trainer:
                 "random": {"generator": self.generator.get_state()},
                 "recurrent": recurrent,
             }
-            values = {name: getattr(self, name) for name in ("epoch", "chunk", "bad_epochs", "best", "metrics")}
-            values |= {"totals": asdict(totals), "rows": self._rows, "averaged": self.averager.steps}
-            values["best"] = None if math.isinf(self.best) else self.best
-            self.state.save(self.step, {name: tensors for name, tensors in parts.items() if tensors}, values)
-            with atomic_file(self.run / "metrics.jsonl") as stream:
-                for record in self.metrics:
-                    stream.write(msgspec.json.encode(record) + b"\n")
+            parts = {name: tensors for name, tensors in parts.items() if tensors}
+            state = TrainingState(
+                step=self.step,
+                epoch=self.epoch,
+                chunk=self.chunk,
+                bad_epochs=self.bad_epochs,
+                best=None if math.isinf(self.best) else self.best,
+                metrics=self.metrics,
+                totals=asdict(totals),
+                rows=self._rows,
+                averaged=self.averager.steps,
+                parts=list(parts),
+            )
+            self.state.save(parts, state)
+            with files_of_run(self.run).update() as writer:
+                writer.bytes("metrics.jsonl", b"".join(msgspec.json.encode(record) + b"\n" for record in self.metrics))
         self.world.wait()
         self._saved = time.monotonic()
 
@@ -301,23 +316,30 @@ class Trainer:
         loaded = self.state.load()
         if loaded is None:
             return False
-        parts, values = loaded
+        parts, state = loaded
         place = self.state.latest
+        assert place is not None
         load_into(self.model, parts["model"], place / "model.safetensors")
         restore_optimiser(self.optimiser, parts.get("optimiser", {}), place / "optimiser.safetensors")
-        self.averager.restore(parts.get("average", {}), values["averaged"])
+        self.averager.restore(parts.get("average", {}), state.averaged)
         self.generator.set_state(parts["random"]["generator"])
         recurrent = parts.get("recurrent", {})
-        self._rows = values["rows"]
+        self._rows = state.rows
         moved = {name: tensor.to(self.world.device) for name, tensor in recurrent.items()}
         whole = Carried(self._rows, self.model.state_from(moved) if moved else None)
         mine = [row for row in self._rows if row % self.world.size == self.world.rank]
         self._carried = Carried(mine, whole.state_of(mine))
-        for name in ("epoch", "chunk", "bad_epochs", "metrics", "step"):
-            setattr(self, name, values[name])
-        self.best = math.inf if values["best"] is None else values["best"]
-        self._totals = Totals(**values["totals"]) if self.world.leads else Totals()
+        self.epoch, self.chunk, self.step = state.epoch, state.chunk, state.step
+        self.bad_epochs, self.metrics = state.bad_epochs, state.metrics
+        self.best = math.inf if state.best is None else state.best
+        self._totals = msgspec.convert(state.totals, Totals, strict=False) if self.world.leads else Totals()
         return True
+
+
+def _titles(lines: Sequence[Line]) -> str:
+    """Titles of the documents of a chunk, for an error message."""
+    titles = [repr(line.piece.document.title) for line in lines if line.piece.document]
+    return ", ".join(titles[:TITLES]) + (f" and {len(titles) - TITLES} more" if len(titles) > TITLES else "")
 
 
 def _targets(lines: Sequence[Line]) -> int:

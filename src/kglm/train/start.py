@@ -11,7 +11,7 @@ import torch
 
 from kglm import config
 from kglm.errors import ConfigError, KglmError
-from kglm.files import digest_of, read_json, write_json
+from kglm.files import digest_of
 from kglm.kg.graph import KnowledgeGraph
 from kglm.runs.checkpoint import StateDirectory
 from kglm.runs.run import Run, read_for_training
@@ -83,8 +83,11 @@ def _create(
     if world.leads:
         try:
             old = None if start is None else Run.open(start)
-            run = Run.create(to, settings, KnowledgeGraph.open(kg), documents[0], old)
-            write_json(to / "run.json", read_json(to / "run.json") | {"data": [digest(found) for found in documents]})
+            threads = None if settings.train.threads or world.size > 1 else choose_threads()
+            data = (digest(documents[0]), digest(documents[1]))
+            run = Run.create(
+                to, settings, KnowledgeGraph.open(kg, whole=True), documents[0], old, data=data, threads=threads
+            )
         except KglmError as error:
             failure = error
     [failed] = world.any(failure is not None)
@@ -100,12 +103,13 @@ def _open_existing(to: Path, settings: RunConfig, kg: Path, documents: list[list
     run = Run.open(to, kg=kg, weights=False)
     if not run.settings.same_run(settings):
         raise ConfigError("was started with other settings", place=to, remedy="give the same --config and --set")
-    if read_json(to / "run.json").get("data") != [digest(found) for found in documents]:
+    if run.record.data not in (None, (digest(documents[0]), digest(documents[1]))):
         raise ConfigError("was started with other documents", place=to, remedy="give the same --data and --valid")
-    StateDirectory(to / "state").load()  # an error if it cannot be read: before anything changes
+    StateDirectory(to / "state").load_state()  # an error if it cannot be read: before anything changes
+    if world.leads and settings != run.settings:
+        with run.artefact.update() as writer:
+            writer.bytes("config.toml", config.to_toml(settings))
     run.settings = settings
-    if world.leads:
-        config.save(settings, to / "config.toml")
     return run
 
 
@@ -141,11 +145,4 @@ def _threads(run: Run, world: World) -> int:
     """Number of threads: the setting, or the number measured when the run started, so that rounding stays the same."""
     if run.settings.train.threads:
         return run.settings.train.threads
-    if world.size > 1:
-        return 1
-    path = run.home / "run.json"
-    about = read_json(path)
-    if "threads" not in about:
-        about["threads"] = choose_threads()
-        write_json(path, about)
-    return int(about["threads"])
+    return 1 if world.size > 1 else run.record.threads or choose_threads()

@@ -11,7 +11,6 @@ import numpy.typing as npt
 import pytest
 
 from kglm.errors import DataError, KglmError, VersionError
-from kglm.files.artefact import Artefact
 from kglm.kg.compiled import compile_store
 from kglm.kg.edits import FactEdit, NewEntity
 from kglm.kg.embedding import vectors as module
@@ -20,6 +19,7 @@ from kglm.kg.embedding.vectors import GraphVectors, Vectors, VectorsMeta, graph_
 from kglm.kg.graph import KnowledgeGraph, RaggedEdges
 from kglm.kg.snapshots import newest
 from kglm.kg.store import Store
+from support.artefacts import accept
 from support.steps import steps
 from support.worlds import make_store
 
@@ -44,7 +44,9 @@ def random_vectors(graph: KnowledgeGraph, seed: int = 0) -> Vectors:
     relation_RD = np.zeros((data.relations, DIM), np.float32)
     used = np.unique(data.triples.relation)
     relation_RD[used] = generator.standard_normal((len(used), DIM))
-    return Vectors(entity_RD, relation_RD, data.row_of_node, VectorsMeta(graph=graph_identity(graph), metrics={"mrr": 0.5}))
+    return Vectors(
+        entity_RD, relation_RD, data.row_of_node, VectorsMeta(graph=graph_identity(graph), metrics={"mrr": 0.5})
+    )
 
 
 @pytest.fixture
@@ -126,7 +128,7 @@ def test_missing_vectors_are_an_error(tmp_path: Path) -> None:
 def change_meta(path: Path, **values: object) -> None:
     file = Path(f"{path}.vectors/1/meta.json")
     file.write_text(json.dumps(json.loads(file.read_text()) | values))
-    Artefact.open(file.parent, check=False).accept()
+    accept(file.parent)
 
 
 def test_vectors_of_another_format_are_an_error(path: Path) -> None:
@@ -164,7 +166,7 @@ def test_wrong_shape_is_an_error(path: Path, wrong: np.ndarray) -> None:
     np.save(f"{path}.vectors/1/entity.npy", wrong)
     with pytest.raises(DataError, match=r"entity.npy: is damaged: has .* bytes instead of"):
         Vectors.load(path)
-    Artefact.open(Path(f"{path}.vectors/1"), check=False).accept()
+    accept(Path(f"{path}.vectors/1"))
     with pytest.raises(DataError, match=r"entity has shape \(2, 6\)|has float64 values"):
         Vectors.load(path)
 

@@ -130,7 +130,7 @@ def embed_graph(kg: str | Path, config: TransEConfig | None = None) -> EmbedRepo
     config = config or TransEConfig()
     state = Path(f"{vectors_directory(kg)}.partial")
     with (
-        KnowledgeGraph.open(kg) as graph,
+        KnowledgeGraph.open(kg, whole=True) as graph,
         exclusive(f"{vectors_directory(kg)}.lock", "another process is training vectors of this graph"),
         _threads(config.threads),
     ):
@@ -142,9 +142,7 @@ def embed_graph(kg: str | Path, config: TransEConfig | None = None) -> EmbedRepo
         run.train(lambda: run.save(state, key))
         entity_RD, relation_RD = run.vectors()
         measured = metrics(run.data, run.held_out, entity_RD, relation_RD)
-        meta = VectorsMeta(
-            graph=graph_identity(graph), config=asdict(config), metrics=measured, seconds=run.seconds
-        )
+        meta = VectorsMeta(graph=graph_identity(graph), config=asdict(config), metrics=measured, seconds=run.seconds)
         saved = Vectors(entity_RD, relation_RD, run.data.row_of_node, meta).save(kg)
         discard(state)
     measures = {name: measured.get(name) for name in ("mrr", "hits1", "hits3", "hits10", "mrr_tail", "mrr_head")}

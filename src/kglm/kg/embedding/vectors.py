@@ -57,7 +57,7 @@ class VectorsMeta(msgspec.Struct, frozen=True, kw_only=True):
 
     graph: GraphIdentity
     config: dict[str, int | float | str] = {}
-    metrics: dict[str, float | None] = {}
+    metrics: dict[str, float] = {}
     seconds: Annotated[float, msgspec.Meta(ge=0)] = 0.0
 
 
@@ -80,25 +80,30 @@ class Vectors:
     """By relation index; zero for reflexive and for relations without facts."""
     row_of_node: IntArray
     meta: VectorsMeta
-    place: Path | None = None
+    artefact: Artefact | None = None
+    """The directory they are mapped from."""
+
+    @property
+    def place(self) -> Path | None:
+        return None if self.artefact is None else self.artefact.home
 
     @classmethod
-    def load(cls, kg: str | Path) -> Vectors:
-        """Map the vectors beside the graph file `kg`."""
+    def load(cls, kg: str | Path, *, whole: bool = False) -> Vectors:
+        """Map the vectors beside the graph file `kg`; with `whole`, every byte is checked (see `Artefact.check`)."""
         home = vectors_directory(kg)
         for _ in range(ATTEMPTS):  # another process may replace the directory meanwhile
             directory = newest(home)
             if directory is None:
                 break
             try:
-                return cls._open(directory)
+                return cls._open(directory, whole)
             except DataError:
                 if newest(home) == directory:
                     raise
         raise DataError("has no vectors", place=kg, remedy=f"make them with: kglm kg embed {kg}")
 
     @classmethod
-    def _open(cls, directory: Path) -> Vectors:
+    def _open(cls, directory: Path, whole: bool) -> Vectors:
         again = f"train them again with: kglm kg embed {str(directory.parent).removesuffix(SUFFIX)}"
         artefact = Artefact.open(directory, again)
         meta = artefact.record("meta.json", _SavedMeta)
@@ -113,9 +118,11 @@ class Vectors:
             artefact.array("relation", np.float32, 2),
             artefact.array("row_of_node", np.int32, 1),
             meta,
-            directory,
+            artefact,
         )
         vectors._check_shapes(meta, again)
+        if whole:
+            artefact.check()
         if artefact.manifest is None:
             vectors.check_finite(again)
         return vectors
@@ -137,8 +144,8 @@ class Vectors:
             if not np.isfinite(array).all():
                 row = int(np.flatnonzero(~np.isfinite(array).all(1))[0])
                 raise DataError(f"row {row} of the {name} vectors is not finite", place=self.place, remedy=remedy)
-        row = self.row_of_node
-        if len(row) and not (row.min() >= 0 and row.max() < len(self.entity_RD)):
+        rows = self.row_of_node
+        if len(rows) and not (rows.min() >= 0 and rows.max() < len(self.entity_RD)):
             raise DataError("a node has a row that does not exist", place=self.place, remedy=remedy)
 
     def save(self, kg: str | Path) -> Path:

@@ -19,7 +19,7 @@ from kglm.kg.ids import is_item_id, is_relation_id
 from kglm.kg.importers.records import Batch, ImportOptions, Source, without_surrogates
 from kglm.kg.literals.dates import Date
 from kglm.kg.literals.quantities import Quantity
-from kglm.kg.store import RANKS as RANK_NAMES
+from kglm.kg.schema import RANKS as RANK_NAMES
 
 NAMING_PROPERTIES = frozenset({"P1448", "P1449", "P1476", "P1477", "P1559", "P1635", "P1705", "P1813", "P2561"})
 """Properties whose text is a name of the entity: official, nick-, birth-, native and short names, titles."""

@@ -1,0 +1,102 @@
+"""Check the directory of a run, its checkpoint and its graph."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kglm.doctor.findings import Finding
+from kglm.doctor.graphs import accept_graph, examine_graph, repair_graph
+from kglm.errors import KglmError, VersionError
+from kglm.files import exists
+
+if TYPE_CHECKING:
+    from kglm.runs.checkpoint import StateDirectory
+
+
+def examine_run(home: Path) -> Iterator[Finding]:
+    """Check every byte of a run, and read everything that using or resuming it would read."""
+    from kglm.runs.checkpoint import StateDirectory
+    from kglm.runs.records import files_of_run
+    from kglm.runs.run import Run
+
+    warnings = io.StringIO()
+    run = None
+    try:
+        if exists(home / "run.json"):
+            yield from (Finding.of(damage, home) for damage in files_of_run(home).damages())
+        with contextlib.redirect_stderr(warnings):
+            run = Run.open(home, weights=(home / "model.safetensors").exists())
+    except KglmError as error:
+        yield Finding.of(error, home)
+    for line in warnings.getvalue().splitlines():
+        yield Finding("warning", str(home), line.removeprefix("warning: ").removeprefix("note: "))
+    yield from _examine_checkpoint(StateDirectory(home / "state"))
+    if run is None:
+        if (graph := graph_of(home)) is not None:
+            yield from (finding for finding in examine_graph(graph) if finding.level == "error")
+        return
+    if not (home / "model.safetensors").exists():
+        yield Finding("warning", str(home), "no epoch is finished, so there is no model", "train with --resume")
+    count = sum(parameter.numel() for parameter in run.model.parameters())
+    yield Finding("note", str(home), f"{run.settings.model}, {count:,} parameters, {len(run.vocabulary):,} words")
+    run.graph.close()
+    yield from examine_graph(run.graph.store.path)
+
+
+def _examine_checkpoint(states: StateDirectory) -> Iterator[Finding]:
+    home = states.home
+    try:
+        if (artefact := states.open()) is not None:
+            yield from (Finding.of(damage, home) for damage in artefact.damages())
+        loaded = states.load()
+    except KglmError as error:
+        yield Finding.of(error, home, "warning" if isinstance(error, VersionError) else "error")
+        return
+    if loaded is None:
+        yield Finding("note", str(home.parent), "has no checkpoint: it can be used, but its training cannot be resumed")
+        return
+    state = loaded[1]
+    best = "" if state.best is None else f", best validation {state.best:.4f} nats per word"
+    yield Finding("note", str(home.parent), f"{state.epoch} epochs, {state.step:,} steps{best}")
+
+
+def repair_run(home: Path) -> Iterator[Finding]:
+    """Add missing checksums to a run that can be opened; repair its graph. Damaged files of a run cannot be derived."""
+    from kglm.runs.records import files_of_run
+    from kglm.runs.run import Run
+
+    if (graph := graph_of(home)) is not None:
+        yield from repair_graph(graph)
+    artefact = files_of_run(home)
+    damages = list(artefact.damages())
+    yield from (Finding.of(damage, home) for damage in damages)
+    if artefact.manifest is None:
+        with contextlib.redirect_stderr(io.StringIO()):
+            Run.open(home, weights=(home / "model.safetensors").exists())
+        artefact.accept()
+        yield Finding("note", str(home), "added the checksums of its files")
+
+
+def accept_run(home: Path) -> Iterator[Finding]:
+    """Record the files of a run and its graph as they are now."""
+    from kglm.runs.records import files_of_run
+
+    files_of_run(home, check=False).accept()
+    yield Finding("note", str(home), "recorded as it is now")
+    if (graph := graph_of(home)) is not None:
+        yield from accept_graph(graph)
+
+
+def graph_of(home: Path) -> Path | None:
+    """The graph of a run, if it is inside the run: other graphs are repaired by their own name."""
+    from kglm.runs.run import graph_path
+
+    with contextlib.suppress(KglmError):
+        path = graph_path(home)
+        if path.is_relative_to(home) and path.exists():
+            return path
+    return None
