@@ -59,7 +59,7 @@ def test_save_and_load(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "error", "message"),
     [
-        ("[1]", DataError, "is not a vocabulary"),
+        ("[1]", DataError, "expected `object`, got `array`"),
         ("{", DataError, "is not JSON"),
         ('{"format": 9, "words": []}', VersionError, "format 9; this version reads format 1"),
         ('{"format": 1, "words": ["a"]}', DataError, "starts with"),

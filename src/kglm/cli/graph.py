@@ -15,7 +15,7 @@ from kglm.kg.arrays import canonical_id
 from kglm.kg.edits import FactEdit, NewEntity
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.importers.records import ImportOptions
-from kglm.kg.imports import FORMATS, import_graph
+from kglm.kg.imports import FORMATS, ImportReport, import_graph
 from kglm.kg.journal import Change, HeadFacts, last_edit
 from kglm.kg.literals.literal import is_literal
 from kglm.kg.resolve import parse_fact, resolve_entity
@@ -79,13 +79,19 @@ def import_(
     ]
     rows += [(f"skipped: {reason}", count) for reason, count in report.skipped.items()]
     print_table(
-        f"{to}  ({report.seconds:.1f} s{', resumed' if report.resumed else ''})",
+        f"{to}  ({_how(report)})",
         ("", "count"),
         rows,
         right=(1,),
     )
     for problem in report.problems:
         print_line(f"warning: {problem}")
+
+
+def _how(report: ImportReport) -> str:
+    if report.already_done:
+        return "was complete already: these sources were imported before"
+    return f"{report.seconds:.1f} s{', resumed' if report.resumed else ''}"
 
 
 @app.command()

@@ -7,6 +7,7 @@ Blocks are stored in file order, so the result is the same for any number of wor
 from __future__ import annotations
 
 import codecs
+import json
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,9 +16,12 @@ from dataclasses import replace as replaced
 from functools import partial
 from pathlib import Path
 
+import msgspec
+
 from kglm.errors import DataError, KglmError
-from kglm.files import Block, exclusive, read_blocks, reading
-from kglm.kg.compiled import compile_store
+from kglm.files import Block, digest_of, exclusive, read_blocks, reading
+from kglm.kg.compiled import compile_store, open_compiled
+from kglm.kg.graph import JOURNAL_LIMIT
 from kglm.kg.importers.authors import read_authors
 from kglm.kg.importers.kgtk import REQUIRED as KGTK_COLUMNS
 from kglm.kg.importers.kgtk import parse_kgtk
@@ -25,7 +29,8 @@ from kglm.kg.importers.ntriples import parse_ntriples
 from kglm.kg.importers.records import Batch, ImportOptions, Source
 from kglm.kg.importers.table import parse_facts, parse_jsonl, parse_redirects, parse_relations
 from kglm.kg.importers.wikidata import parse_dump
-from kglm.kg.staging import Staging
+from kglm.kg.seals import BlockChecks, ImportRecord
+from kglm.kg.staging import Staging, remove_staging
 from kglm.kg.store import Store
 from kglm.packed import open_binary
 from kglm.parallel import available_cores, ordered_map
@@ -64,6 +69,8 @@ class ImportReport:
     problems: list[str] = field(default_factory=list)
     """The first problems, each with file and line."""
     resumed: bool = False
+    already_done: bool = False
+    """True if the same import had written this graph before; then nothing was imported."""
 
 
 def import_graph(
@@ -87,22 +94,25 @@ def import_graph(
     started = time.monotonic()
     options = options or ImportOptions()
     target = Path(to)
-    if target.exists() and (not replace or target.is_dir()):
-        raise KglmError(
-            "is a directory" if target.is_dir() else "exists already",
-            place=target,
-            remedy="choose another name" if target.is_dir() else "choose another name, or use --replace",
-        )
+    if target.is_dir():
+        raise KglmError("is a directory", place=target, remedy="choose another name")
     jobs = [describe_source(path, options, format) for path in sources]
     jobs += [describe_source(path, options, "jsonl") for path in entities]
     jobs += [describe_source(path, options, "relations") for path in relations]
     jobs += [describe_source(path, options, "redirects") for path in redirects]
     if not jobs:
         raise KglmError("nothing to import", remedy="name at least one source")
+    seeds = None if near is None else sorted(set(near))
+    sources_key = {"version": 1, "sources": [_fingerprint(job) for job in jobs]}
+    key = digest_of([json.dumps(sources_key, sort_keys=True), repr((seeds, hops))])
     with exclusive(f"{target}.lock", "another import is writing this graph"):
-        staging = Staging(target, {"version": 1, "sources": [_fingerprint(job) for job in jobs]})
+        if target.exists() and not replace:
+            report = _finished(target, sources_key, key)
+            report.seconds = round(time.monotonic() - started, 3)
+            return report
+        staging = Staging(target, sources_key)
         try:
-            report = _import(staging, jobs, workers or available_cores(), near, hops)
+            report = _import(staging, jobs, workers or available_cores(), seeds, hops, key)
         except DataError:
             staging.discard()  # the sources must change first, so there is nothing to resume
             raise
@@ -112,7 +122,34 @@ def import_graph(
     return report
 
 
-def _import(staging: Staging, jobs: list[Source], workers: int, near: Iterable[str] | None, hops: int) -> ImportReport:
+def _finished(target: Path, sources: dict[str, object], key: str) -> ImportReport:
+    """Report of the import that wrote `target`, if it was this one; what it left when it was killed is removed."""
+    with Store.open(target) as store:
+        record = BlockChecks(target).imported()
+        if record is None or record.key != key:
+            raise KglmError("exists already", place=target, remedy="choose another name, or use --replace")
+        remove_staging(target, sources)
+        open_compiled(store, journal_limit=JOURNAL_LIMIT)
+        return replaced(_report(store, record), already_done=True)
+
+
+def _report(store: Store, record: ImportRecord) -> ImportReport:
+    counts = store.counts()
+    return ImportReport(
+        facts=counts["facts"],
+        entities=counts["entities"],
+        aliases=counts["aliases"],
+        relations=counts["relations"],
+        duplicates=record.duplicates,
+        skipped=record.skipped,
+        seconds=0.0,
+        problems=record.problems,
+    )
+
+
+def _import(
+    staging: Staging, jobs: list[Source], workers: int, near: list[str] | None, hops: int, key: str
+) -> ImportReport:
     for number, job in enumerate(jobs):
         _stage(staging, number, job, workers)
     skipped = dict(staging.skipped())
@@ -123,14 +160,13 @@ def _import(staging: Staging, jobs: list[Source], workers: int, near: Iterable[s
             "no fact found in the sources", place=staging.target, remedy=f"first problem: {hint or 'they are empty'}"
         )
     with progress("writing the graph", staging.STEPS + 1, "steps") as advance:
-        duplicates = staging.finish(language=jobs[0].options.language, near=near, hops=hops, advance=advance)
+        record = ImportRecord(key, skipped, problems)
+        duplicates = staging.finish(record, jobs[0].options.language, near=near, hops=hops, advance=advance)
         with Store.open(staging.target) as store:
             compile_store(store)
-            counts = store.counts()
+            report = _report(store, msgspec.structs.replace(record, duplicates=duplicates))
         advance()
-    return ImportReport(
-        **counts, duplicates=duplicates, skipped=skipped, seconds=0.0, problems=problems, resumed=staging.resumed
-    )
+    return replaced(report, resumed=staging.resumed)
 
 
 def describe_source(path: str | Path, options: ImportOptions, format: str | None = None) -> Source:

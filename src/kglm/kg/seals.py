@@ -55,6 +55,16 @@ class TableSeal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 Seal = dict[str, TableSeal]
 
 
+class ImportRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Identifies the import that wrote a graph, and keeps its report."""
+
+    key: HexHash
+    """Hash of the sources and options."""
+    skipped: dict[str, Count]
+    problems: list[str]
+    duplicates: Count = 0
+
+
 class _BlockRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Content of `KG.checksums`."""
 
@@ -63,8 +73,10 @@ class _BlockRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Hash of the import and the edits (`Store.digest`)."""
     counter: Count
     """SQLite's change counter."""
-    checksums: Checksums
-    seal: HexHash
+    checksums: Checksums | None
+    """None for a file above `LARGEST`."""
+    imported: ImportRecord | None
+    seal: str
     """Checksum of the other fields."""
 
 
@@ -149,13 +161,21 @@ class BlockChecks:
 
     def load(self, digest: str) -> Checksums | None:
         """Checksums of the graph file in its present state, whose `Store.digest` is given; None if there are none."""
+        record = self._record()
+        present = record is not None and (record.digest, record.counter) == (digest, self._read(_counter))
+        return record.checksums if record and present else None
+
+    def imported(self) -> ImportRecord | None:
+        """The import that wrote the graph; None if that is unknown."""
+        record = self._record()
+        return None if record is None else record.imported
+
+    def _record(self) -> _BlockRecord | None:
         try:
             record = read_record(self._path, _BlockRecord)
         except DataError:  # missing or damaged: the seal decides
             return None
-        if record.format != FORMAT or record.seal != _sealed(record):
-            return None
-        return record.checksums if (record.digest, record.counter) == (digest, self._read(_counter)) else None
+        return record if record.format == FORMAT and record.seal == _sealed(record) else None
 
     def damaged(self, checksums: Checksums, *, whole: bool) -> int | None:
         """Number of the first damaged block, or None; `whole` checks all blocks instead of a sample."""
@@ -163,13 +183,13 @@ class BlockChecks:
             return 0
         return self._read(lambda stream: checksums.damaged(stream, None if whole else checksums.sample()))
 
-    def save(self, digest: str) -> None:
-        """Record the graph file as it is now; a file that is too large loses its checksums."""
-        if self._kg.stat().st_size > LARGEST:
-            self._path.unlink(missing_ok=True)
-            return
-        counter, checksums = self._read(lambda stream: (_counter(stream), checksums_of_file(stream)))
-        record = _BlockRecord(FORMAT, digest, counter, checksums, "")
+    def save(self, digest: str, imported: ImportRecord | None = None, file: Path | None = None) -> None:
+        """Record the graph file as it is now, or `file`, which is going to replace it."""
+        file = file or self._kg
+        with file.open("rb", buffering=0) as stream:
+            counter = _counter(stream)
+            checksums = checksums_of_file(stream) if file.stat().st_size <= LARGEST else None
+        record = _BlockRecord(FORMAT, digest, counter, checksums, imported or self.imported(), "")
         record = msgspec.structs.replace(record, seal=_sealed(record))
         with atomic_file(self._path) as stream:
             stream.write(to_json(record))
@@ -185,4 +205,5 @@ def _counter(stream: BinaryIO) -> int:
 
 
 def _sealed(record: _BlockRecord) -> str:
-    return xxhash.xxh3_64_hexdigest(msgspec.json.encode([record.digest, record.counter, record.checksums]))
+    content = [record.digest, record.counter, record.checksums, record.imported]
+    return xxhash.xxh3_64_hexdigest(msgspec.json.encode(content))

@@ -17,16 +17,18 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
+import msgspec
+
 from kglm.errors import DataError, KglmError
 from kglm.files import sync_directory, writing
 from kglm.kg.importers.records import Batch
 from kglm.kg.literals.literal import is_literal
 from kglm.kg.schema import create_indexes, create_schema
-from kglm.kg.seals import SUFFIX as BLOCKS
-from kglm.kg.seals import BlockChecks, compute_seal, write_seal
+from kglm.kg.seals import BlockChecks, ImportRecord, compute_seal, write_seal
 from kglm.progress import Advance
 
 CACHE_KIB = 32 << 10
+SQLITE_SUFFIXES = ("-journal", "-wal", "-shm")
 HUB = 1000
 """With more than this many facts (·, relation, entity), no hop leads from the entity back to their heads: otherwise all
 people would be two hops apart, through "human"."""
@@ -46,16 +48,56 @@ CREATE TABLE problem(source INTEGER, line INTEGER, what TEXT);
 """
 
 
+def staging_file(target: Path) -> Path:
+    return target.with_name(target.name + ".partial")
+
+
+def new_file(target: Path) -> Path:
+    """The graph file until it is complete."""
+    return target.with_name(target.name + ".new")
+
+
+def remove_staging(target: Path, job: dict[str, object]) -> None:
+    """Remove what an import of this job left, after it had written the graph."""
+    _remove(new_file(target))
+    path = staging_file(target)
+    if not path.exists() or _job_of(path) in (None, json.dumps(job, sort_keys=True)):
+        _remove(path)
+
+
+def _job_of(path: Path) -> str | None:
+    """Job of an existing staging file; raises KglmError for any other file, which must not be overwritten."""
+    wrong = KglmError("is not an unfinished import", place=path, remedy="move it away: imports use this name")
+    connection = sqlite3.connect(path)
+    try:
+        row = connection.execute("SELECT value FROM job").fetchone()
+        return row[0] if row else None
+    except sqlite3.OperationalError as error:
+        if "no such table" in str(error) and not connection.execute("SELECT 1 FROM sqlite_master").fetchone():
+            return None  # killed before the first transaction
+        raise wrong from error
+    except sqlite3.DatabaseError as error:
+        raise wrong from error
+    finally:
+        connection.close()
+
+
+def _remove(database: Path) -> None:
+    """Delete an SQLite file and the files that belong to it."""
+    for suffix in ("", *SQLITE_SUFFIXES):
+        Path(f"{database}{suffix}").unlink(missing_ok=True)
+
+
 class Staging:
     """The staging file of one import job."""
 
     def __init__(self, target: Path, job: dict[str, object]) -> None:
         self.target = target
-        self.path = target.with_name(target.name + ".partial")
+        self.path = staging_file(target)
         self.resumed = False
         text = json.dumps(job, sort_keys=True)
         with writing(self.path):
-            if self.path.exists() and self._job() != text:
+            if self.path.exists() and _job_of(self.path) != text:
                 print(f"note: {self.path} belongs to another import and is discarded", file=sys.stderr)
                 self.discard()
             self.resumed = self.path.exists()
@@ -72,28 +114,9 @@ class Staging:
         connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
         return connection
 
-    def _job(self) -> str | None:
-        """Job of the existing staging file; raises KglmError for any other file, which must not be overwritten."""
-        connection = sqlite3.connect(self.path)
-        try:
-            row = connection.execute("SELECT value FROM job").fetchone()
-            return row[0] if row else None
-        except sqlite3.OperationalError as error:
-            if "no such table" in str(error) and not connection.execute("SELECT 1 FROM sqlite_master").fetchone():
-                return None  # killed before the first transaction
-            raise self._not_staging() from error
-        except sqlite3.DatabaseError as error:
-            raise self._not_staging() from error
-        finally:
-            connection.close()
-
-    def _not_staging(self) -> KglmError:
-        return KglmError("is not an unfinished import", place=self.path, remedy="move it away: imports use this name")
-
     def discard(self) -> None:
         """Delete the staging file."""
-        for suffix in ("", "-wal", "-shm", "-journal"):
-            Path(f"{self.path}{suffix}").unlink(missing_ok=True)
+        _remove(self.path)
 
     def close(self) -> None:
         self._connection.close()
@@ -142,11 +165,12 @@ class Staging:
     STEPS = 5
     """Number of calls of `advance` in `finish`."""
 
-    def finish(self, *, language: str, near: Iterable[str] | None, hops: int, advance: Advance) -> int:
+    def finish(
+        self, record: ImportRecord, language: str, *, near: Iterable[str] | None, hops: int, advance: Advance
+    ) -> int:
         """Write the graph file and delete the staging file. Returns the number of duplicate facts."""
-        new = self.target.with_name(self.target.name + ".new")
-        for leftover in (new, Path(f"{new}-journal")):
-            leftover.unlink(missing_ok=True)
+        new = new_file(self.target)
+        _remove(new)
         connection = self._connection
         connection.create_function("casefold", 1, str.casefold, deterministic=True)
         with writing(self.target):
@@ -173,14 +197,15 @@ class Staging:
                 connection.execute("DETACH graph")
                 with new.open("rb") as stream:
                     os.fsync(stream.fileno())
-                for old in ("-journal", "-wal", "-shm", BLOCKS):  # of the graph that is replaced
+                for old in SQLITE_SUFFIXES:  # of the graph that is replaced
                     Path(f"{self.target}{old}").unlink(missing_ok=True)
+                record = msgspec.structs.replace(record, duplicates=duplicates)
+                BlockChecks(self.target).save(self._digest, record, file=new)  # before the graph has its name
                 new.replace(self.target)
                 sync_directory(self.target.parent)
-                BlockChecks(self.target).save(self._digest)
             except BaseException:
                 connection.close()
-                new.unlink(missing_ok=True)
+                _remove(new)
                 raise
         self.close()
         self.discard()

@@ -89,7 +89,7 @@ class TrainConfig:
     checkpoint_minutes: float = 5.0
     """Minutes between checkpoints; a killed run loses at most this much."""
     threads: int = 0
-    """Threads of each process; 0 measures at the start which number is fastest."""
+    """Threads of each process; 0: all cores, or 1 if a timed step shows that threads hinder each other."""
     device: str = "auto"
     """cpu, cuda, or auto: a GPU if there is one."""
     tensorboard: bool = False

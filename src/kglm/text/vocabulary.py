@@ -81,7 +81,7 @@ class Vocabulary:
 
     def record(self) -> VocabularyRecord:
         """The vocabulary as JSON stores it."""
-        return VocabularyRecord(FORMAT, self.unknown_types, list(self.words))
+        return VocabularyRecord(FORMAT, list(self.words), self.unknown_types)
 
     def save(self, path: Path) -> None:
         """Write the vocabulary as JSON."""
@@ -109,8 +109,8 @@ class VocabularyRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Content of `vocabulary.json`."""
 
     format: int
-    unknown_types: Count
     words: list[str]
+    unknown_types: Count = 0
 
 
 @dataclass(frozen=True)
