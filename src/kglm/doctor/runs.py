@@ -23,28 +23,27 @@ def examine_run(home: Path) -> Iterator[Finding]:
     from kglm.runs.records import files_of_run
     from kglm.runs.run import Run
 
-    warnings = io.StringIO()
-    run = None
+    path = graph_of(home)
+    graph = list(examine_graph(path)) if path is not None else []
+    warnings, run = io.StringIO(), None
     try:
         if exists(home / "run.json"):
             yield from (Finding.of(damage, home) for damage in files_of_run(home).damages())
-        with contextlib.redirect_stderr(warnings):
-            run = Run.open(home, weights=(home / "model.safetensors").exists())
+        if not any(finding.level == "error" for finding in graph):  # opening would rebuild damaged caches
+            with contextlib.redirect_stderr(warnings):
+                run = Run.open(home, weights=(home / "model.safetensors").exists())
     except KglmError as error:
         yield Finding.of(error, home)
     for line in warnings.getvalue().splitlines():
         yield Finding("warning", str(home), line.removeprefix("warning: ").removeprefix("note: "))
     yield from _examine_checkpoint(StateDirectory(home / "state"))
-    if run is None:
-        if (graph := graph_of(home)) is not None:
-            yield from (finding for finding in examine_graph(graph) if finding.level == "error")
-        return
-    if not (home / "model.safetensors").exists():
-        yield Finding("warning", str(home), "no epoch is finished, so there is no model", "train with --resume")
-    count = sum(parameter.numel() for parameter in run.model.parameters())
-    yield Finding("note", str(home), f"{run.settings.model}, {count:,} parameters, {len(run.vocabulary):,} words")
-    run.graph.close()
-    yield from examine_graph(run.graph.store.path)
+    if run is not None:
+        if not (home / "model.safetensors").exists():
+            yield Finding("warning", str(home), "no epoch is finished, so there is no model", "train with --resume")
+        count = sum(parameter.numel() for parameter in run.model.parameters())
+        yield Finding("note", str(home), f"{run.settings.model}, {count:,} parameters, {len(run.vocabulary):,} words")
+        run.graph.close()
+    yield from graph
 
 
 def _examine_checkpoint(states: StateDirectory) -> Iterator[Finding]:
@@ -69,7 +68,7 @@ def repair_run(home: Path) -> Iterator[Finding]:
     from kglm.runs.records import files_of_run
     from kglm.runs.run import Run
 
-    if (graph := graph_of(home)) is not None:
+    if (graph := graph_of(home)) is not None and graph.is_relative_to(home):  # others are repaired by their own name
         yield from repair_graph(graph)
     artefact = files_of_run(home)
     damages = list(artefact.damages())
@@ -87,16 +86,15 @@ def accept_run(home: Path) -> Iterator[Finding]:
 
     files_of_run(home, check=False).accept()
     yield Finding("note", str(home), "recorded as it is now")
-    if (graph := graph_of(home)) is not None:
+    if (graph := graph_of(home)) is not None and graph.is_relative_to(home):
         yield from accept_graph(graph)
 
 
 def graph_of(home: Path) -> Path | None:
-    """The graph of a run, if it is inside the run: other graphs are repaired by their own name."""
+    """The graph of a run, if it is there."""
     from kglm.runs.run import graph_path
 
     with contextlib.suppress(KglmError):
         path = graph_path(home)
-        if path.is_relative_to(home) and path.exists():
-            return path
+        return path if exists(path) else None
     return None
