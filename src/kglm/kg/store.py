@@ -61,6 +61,12 @@ CREATE INDEX qualifier_fact ON qualifier(fact);
 """Created after the bulk load, which is faster than updating them during it."""
 
 
+_ENTITY = "(SELECT number FROM entity WHERE id = ?)"
+_KEY = f"head = {_ENTITY} AND relation = (SELECT number FROM relation WHERE id = ?)"
+"""Condition on the facts of a head and a relation, given by ids."""
+_UNLINKED = "NOT EXISTS (SELECT 1 FROM qualifier WHERE qualifier.fact = fact.number)"
+
+
 class FactRow(NamedTuple):
     """A stored fact; entities and the relation are ids."""
 
@@ -229,18 +235,6 @@ class Store:
         )
         return [FactRow(*row) for row in rows]
 
-    def links_of(self, id: str) -> list[tuple[FactRow, FactRow]]:
-        """(statement, qualifier) pairs of all statements with this head."""
-        rows = self.rows(
-            "SELECT h.id, r.id, t.id, f.rank, h.id, qr.id, qt.id, q.rank FROM entity h JOIN fact f ON f.head = h.number"
-            " JOIN qualifier x ON x.statement = f.number JOIN fact q ON q.number = x.fact"
-            " JOIN relation r ON r.number = f.relation JOIN entity t ON t.number = f.tail"
-            " JOIN relation qr ON qr.number = q.relation JOIN entity qt ON qt.number = q.tail"
-            " WHERE h.id = ? ORDER BY r.number, t.number, qr.number, qt.number",
-            (id,),
-        )
-        return [(FactRow(*row[:4]), FactRow(*row[4:])) for row in rows]
-
     def description(self, id: str) -> tuple[str | None, str | None]:
         """Description and Wikipedia title of an entity."""
         rows = self.rows("SELECT description, title FROM entity WHERE id = ?", (id,))
@@ -280,6 +274,53 @@ class Store:
                 return None
             current = rows[0][0]
         return None
+
+    # Facts by key: each query reads the rows that it returns, whatever the degree of the head
+
+    def fact(self, head: str, relation: str, tail: str) -> FactRow | None:
+        """One stored fact."""
+        rows = self.rows(f"SELECT rank FROM fact WHERE {_KEY} AND tail = {_ENTITY}", (head, relation, tail))
+        return FactRow(head, relation, tail, rows[0][0]) if rows else None
+
+    def facts_with(
+        self, head: str, relation: str, *, limit: int = -1, offset: int = 0, unlinked: bool = False
+    ) -> list[FactRow]:
+        """Stored facts of a head and relation in the order of the tails' numbers; a negative limit is none.
+
+        With `unlinked`, only those that qualify no statement.
+        """
+        where = f"{_KEY} AND {_UNLINKED}" if unlinked else _KEY
+        rows = self.rows(
+            "SELECT t.id, f.rank FROM"
+            f" (SELECT tail, rank FROM fact WHERE {where} ORDER BY tail LIMIT ? OFFSET ?) f"
+            " JOIN entity t ON t.number = f.tail ORDER BY f.tail",
+            (head, relation, limit, offset),
+        )
+        return [FactRow(head, relation, tail, rank) for tail, rank in rows]
+
+    def qualifiers_with(self, head: str, relation: str, tail: str | None = None) -> list[tuple[str, FactRow]]:
+        """(tail of the statement, qualifier) of the statements of a head and relation, or of one of them."""
+        return self._linked("f.number = x.statement", "x.fact", head, relation, tail)
+
+    def statements_with(self, head: str, relation: str, tail: str | None = None) -> list[tuple[str, FactRow]]:
+        """(tail of the qualifier, statement) of the qualifiers of a head and relation, or of one of them."""
+        return self._linked("f.number = x.fact", "x.statement", head, relation, tail)
+
+    def _linked(self, own: str, other: str, head: str, relation: str, tail: str | None) -> list[tuple[str, FactRow]]:
+        rows = self.rows(
+            f"SELECT t.id, r.id, ot.id, o.rank FROM (SELECT number, tail FROM fact WHERE {_KEY}"
+            f" {'' if tail is None else f'AND tail = {_ENTITY}'}) f CROSS JOIN qualifier x ON {own}"
+            f" CROSS JOIN fact o ON o.number = {other} JOIN entity t ON t.number = f.tail"
+            " JOIN relation r ON r.number = o.relation JOIN entity ot ON ot.number = o.tail"
+            " ORDER BY f.tail, r.number, o.tail",
+            (head, relation) if tail is None else (head, relation, tail),
+        )
+        return [(id, FactRow(head, *other)) for id, *other in rows]
+
+    def count_unlinked(self, head: str, relation: str) -> int:
+        """Number of facts of a head and relation that qualify no statement."""
+        [[count]] = self.rows(f"SELECT count(*) FROM fact WHERE {_KEY} AND {_UNLINKED}", (head, relation))
+        return int(count)
 
 
 def create_schema(connection: sqlite3.Connection, schema: str = "main") -> None:
