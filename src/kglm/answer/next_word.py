@@ -195,7 +195,7 @@ class _Enumeration:
         slot_W, relation_W = np.concatenate(slots), np.concatenate(relations)
         tail_W, mass_W = np.concatenate(tails), np.concatenate(masses)
         _, which_W = np.unique(tail_W, return_inverse=True)
-        mass_N = np.bincount(which_W, mass_W)
+        mass_N: Floats = np.bincount(which_W, mass_W).astype(np.float64, copy=False)
         kept = _largest(mass_N, self._config.max_related)
         for place in np.flatnonzero(kept[which_W]).tolist():
             parent, relation = mentioned.nodes[int(slot_W[place])], int(relation_W[place])

@@ -138,15 +138,15 @@ class MentionedEntities:
         """The edges that lead to these nodes; None if there are none."""
         found = {column: paths for column, node in enumerate(nodes) if (paths := self._paths_of(node)) is not None}
         columns = [np.repeat(list(found), [len(paths) for paths in found.values()])] if found else []
-        paths = list(found.values())
+        parts = list(found.values())
         for slot, hub in self._hubs.items():
             if hub is None:
                 hub = self._hubs[slot] = _HubEdges.of(self._edges[slot])
             column_W, path_W3 = hub.paths_to(np.asarray(nodes, np.int64), slot)
             if len(column_W):
                 columns.append(column_W)
-                paths.append(path_W3)
-        return PathsTo(np.concatenate(columns), *np.concatenate(paths).T) if columns else None
+                parts.append(path_W3)
+        return PathsTo(np.concatenate(columns), *np.concatenate(parts).T) if columns else None
 
     def _paths_of(self, node: int) -> Ints | None:
         found = self._path_arrays.get(node)
