@@ -123,16 +123,7 @@ def measure(degree: int, rounds: int) -> dict[str, float]:
 
 
 def chart(results: dict[int, dict[str, float]]) -> str:
-    lines = (
-        "show, hub",
-        "show, kind",
-        "set, hub",
-        "remove, hub",
-        "complete, ordinary",
-        "complete, hub",
-        "complete, kind",
-    )
-    degrees = list(results)
+    lines, degrees = ("show, hub", "set, hub", "complete, ordinary", "complete, hub"), list(results)
     series = [Series(name, degrees, [results[degree][name] for degree in degrees]) for name in lines]
     return line_chart("Cost by degree", "facts of the entity", "seconds", series, log_x=True, log_y=True)
 
