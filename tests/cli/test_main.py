@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from conftest import Command
 from kglm.cli.main import app
 from kglm.kg.graph import KnowledgeGraph
+from support.hubs import hub_store
 from support.worlds import BORN, facts_of, make_store
 
 
@@ -104,6 +105,28 @@ class TestGraph:
         assert kglm("kg", "edit", kg, *edits).returncode == 0
         with KnowledgeGraph.open(kg) as graph:
             assert ("Q76", "P26", "Q_jane") in facts_of(graph)
+
+    def test_show_pages(self, tmp_path: Path, kglm: Command) -> None:
+        path = hub_store(tmp_path, 120)
+        output = kglm("kg", "show", path, "Great List").stdout
+        assert output.count("has part") == 11 and "and 110 more" in output
+        assert "list more with: --relation P527 --offset 10, or all with --all" in output
+        assert "and 115 more" in kglm("kg", "show", path, "Q2").stdout
+        page = ("kg", "show", path, "Q2", "--relation", "instance of", "--limit", 30, "--offset", 60)
+        output = kglm(*page).stdout
+        assert output.count("← instance of") == 31 and "and 30 more" in output and "--offset 90" in output
+        assert "more" not in kglm(*page[:-1], 90).stdout
+        listed = json.loads(kglm(*page[:-1], 90, "--json").stdout)
+        assert len(listed["reverse"]["R:P31"]) == 30 and listed["counts"]["reverse"] == {"R:P31": 120}
+        output = kglm("kg", "show", path, "Q1", "--all").stdout
+        assert output.count("has part") == 120 and "more" not in output
+        assert len(json.loads(kglm("kg", "show", path, "Q1", "--all", "--json").stdout)["facts"]) == 121
+        assert len(json.loads(kglm("kg", "show", path, "Q1", "--json").stdout)["facts"]) == 101
+
+    def test_edit_prints_some_of_many_changes(self, tmp_path: Path, kglm: Command) -> None:
+        path = hub_store(tmp_path, 120)
+        output = kglm("kg", "edit", path, "--set", "Q1 P527 Q31").stdout
+        assert output.count("−") == 50 and "and 71 more changes" in output
 
     def test_markup_in_names_is_shown_literally(self, tmp_path: Path, kglm: Command) -> None:
         path = make_store(tmp_path / "m", [("Q1", "P1", "Q2")], {"Q1": ("[red]evil[/red]",), "Q2": ("[/]",)})
@@ -199,7 +222,7 @@ def test_the_surface_is_what_the_design_says() -> None:
     runner = CliRunner(env={"COLUMNS": "300", "TERM": "dumb", "NO_COLOR": "1"})
     expected = {
         ("kg", "import"): ["--to", "--entities", "--relations", "--near", "--hops", "--replace", "--json", "--workers"],
-        ("kg", "show"): ["--json", "--all"],
+        ("kg", "show"): ["--relation", "--limit", "--offset", "--json", "--all"],
         ("kg", "find"): ["--json", "--limit"],
         ("kg", "edit"): ["--set", "--add", "--remove", "--undo", "--entity", "--dry-run", "--json"],
         ("kg", "embed"): ["--dim", "--epochs", "--seed", "--json"],

@@ -287,7 +287,8 @@ class TestQualifiers:
     def stored(self, graph: KnowledgeGraph) -> list[tuple[str, str, int, list[str]]]:
         stored = HeadFacts(graph.store, "Q1")
         return [
-            (fact.relation, fact.tail, fact.rank, [q.tail for q in stored.qualifiers_of(fact)]) for fact in stored.facts
+            (fact.relation, fact.tail, fact.rank, [q.tail for q in stored.qualifiers_of(fact)])
+            for fact in graph.store.facts_of("Q1")
         ]
 
     def test_qualifiers_are_facts_linked_to_statements(self, graph: KnowledgeGraph) -> None:

@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 
 from kglm.answer.model import FactAwareLM
+from kglm.kg.edits import FactEdit
 from kglm.kg.graph import KnowledgeGraph
 from kglm.serve import sessions
+from kglm.serve.routes.edit import MAX_REMOVED, edit_body
 from kglm.serve.settings import Limits
+from support.hubs import hub_store
 from support.serving import PROMPT, Client, serving
 
 EDIT = {"action": "set", "head": "Barack Obama", "relation": "date of birth", "tail": "21 March 2013"}
@@ -237,3 +240,11 @@ class TestPersist:
             visitor.post("/api/edits", EDIT)
         assert one.post("/api/edits/persist").status == 200
         assert other.get("/api/edits").json["edits"] == [], "it is so already"
+
+
+def test_a_response_lists_some_of_many_removed_tails(tmp_path: Path) -> None:
+    with KnowledgeGraph.open(hub_store(tmp_path, MAX_REMOVED + 20)) as graph:
+        edit = FactEdit("set", "Q1", "P527", "Q31")
+        applied = sessions.AppliedEdit(edit, tuple(graph.fork().edit([edit])))
+        assert len(applied.removed) == MAX_REMOVED + 20
+        assert [each.id for each in edit_body(graph, 1, applied).removed] == applied.removed[:MAX_REMOVED]

@@ -240,7 +240,8 @@ def _holds(graph: KnowledgeGraph, step: FactEdit | NewEntity) -> bool:
     head, relation, tail = graph.find(step.head), graph.find_relation(step.relation), graph.find(step.tail)
     if head is None or relation is None or tail is None:
         return False
-    return bool(graph.tails(head, relation).tolist() == [tail])
+    tails = graph.tails(head, relation)
+    return len(tails) == 1 and int(tails[0]) == tail
 
 
 def load(run: str | Path | None = None, *, kg: str | Path | KnowledgeGraph | None = None) -> FactAwareLM:

@@ -4,7 +4,9 @@
              + Σ_e p(new, e) p(x_t | e) + Σ_(p,r,e) p(related, p, r, e) p(x_t | e)
 
 Every term is an explanation of the word. Several histories of a text are averaged by weight. The least probable new
-entities and facts are not enumerated; their total probability is reported as the rest.
+entities and facts are not enumerated; their total probability is reported as the rest. Nor are the facts of a relation
+with very many tails (`max_tails`): among n tails that are not scored each has the probability 1/n, so a single one says
+nothing, and the whole relation, Σ_e p(related, p, r, e) = p(related) p(p) p(r | p), belongs to the rest.
 
 Letters: see `kglm.model`. Here U are distinct mentions (an entity, and the words of its mention so far), W
 explanations, and N words: the vocabulary, then words that can only be copied.
@@ -22,11 +24,13 @@ import torch
 
 from kglm.answer.reading import Reading
 from kglm.errors import ConfigError
-from kglm.model.arrays import Floats, Ints, array
+from kglm.model.arrays import Bools, Floats, Ints, array
 from kglm.model.chunk import FIRST_WORD, LATER_WORD
 from kglm.model.types import Type
 
 TYPES = tuple(Type)
+MAX_TAILS = 10_000
+"""Tails of one relation up to which its facts are enumerated."""
 
 
 @dataclass(frozen=True)
@@ -37,10 +41,13 @@ class NextWordConfig:
     """New entities."""
     max_related: int = 256
     """Entities that facts of mentioned entities lead to."""
+    max_tails: int = MAX_TAILS
+    """Tails of one relation of a mentioned entity; facts of a relation with more are not enumerated."""
 
     def __post_init__(self) -> None:
-        if self.max_new < 0 or self.max_related < 0:
-            raise ConfigError(f"{min(self.max_new, self.max_related)} entities", remedy="give at least 0")
+        least = min(self.max_new, self.max_related, self.max_tails)
+        if least < 0:
+            raise ConfigError(f"{least} entities", remedy="give at least 0")
 
 
 class Derivation(NamedTuple):
@@ -174,24 +181,27 @@ class _Enumeration:
         mass_P = related_S @ np.exp(histories.parents(t, self._latent))
         log_z_P = self._latent.relations.log_z(t, mentioned.node_P)
         slots, relations, tails, masses = [], [], [], []
+        unlisted = 0.0
         for slot in np.flatnonzero(mass_P).tolist():
             edges = mentioned.edges(slot)
-            mass = mass_P[slot] * np.exp(self._latent.relations.log_probs(t, edges.relation, log_z_P[slot]))
+            mass_R = mass_P[slot] * np.exp(self._latent.relations.log_probs(t, edges.relation, log_z_P[slot]))
+            few_R = edges.size <= self._config.max_tails
+            unlisted += float(mass_R[~few_R].sum())
+            edges, mass_R = edges.with_at_most(self._config.max_tails), mass_R[few_R]
             slots.append(np.full(len(edges.tail), slot))
             relations.append(np.repeat(edges.relation, edges.size))
             tails.append(edges.tail)
-            masses.append(np.repeat(mass, edges.size) * self._latent.tails.of_edges(t, edges))
+            masses.append(np.repeat(mass_R, edges.size) * self._latent.tails.of_edges(t, edges))
         slot_W, relation_W = np.concatenate(slots), np.concatenate(relations)
         tail_W, mass_W = np.concatenate(tails), np.concatenate(masses)
-        distinct, which_W = np.unique(tail_W, return_inverse=True)
-        mass_N = np.bincount(which_W, mass_W)
-        kept = np.zeros(len(distinct), np.bool_)
-        kept[np.argsort(-mass_N, kind="stable")[: self._config.max_related]] = True
+        _, which_W = np.unique(tail_W, return_inverse=True)
+        mass_N: Floats = np.bincount(which_W, mass_W).astype(np.float64, copy=False)
+        kept = _largest(mass_N, self._config.max_related)
         for place in np.flatnonzero(kept[which_W]).tolist():
             parent, relation = mentioned.nodes[int(slot_W[place])], int(relation_W[place])
             mention = self._mention(int(tail_W[place]))
             self._rows.append((Type.RELATED, mention, parent, relation, float(mass_W[place])))
-        self._rest["related"] = float(mass_N[~kept].sum())
+        self._rest["related"] = unlisted + float(mass_N[~kept].sum())
 
     def result(self) -> NextWords:
         self._add_continued()
@@ -237,3 +247,15 @@ class _Enumeration:
             order_UJ.to(device),
         )
         return generated_UV, array(copied_UJ.exp())
+
+
+def _largest(mass_N: Floats, count: int) -> Bools:
+    """Mask of the `count` largest values, the first of equals; without sorting all of them."""
+    if count >= len(mass_N):
+        return np.ones(len(mass_N), np.bool_)
+    if count == 0:
+        return np.zeros(len(mass_N), np.bool_)
+    least = np.partition(mass_N, len(mass_N) - count)[len(mass_N) - count]
+    kept: Bools = mass_N > least
+    kept[np.flatnonzero(mass_N == least)[: count - int(kept.sum())]] = True
+    return kept

@@ -11,14 +11,17 @@ by enumerating the next word. The most probable annotations are kept.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from itertools import islice
 from typing import NamedTuple
 
+import numpy as np
+
 from kglm.answer.generate import steps
-from kglm.answer.next_word import Derivation, NextWordConfig, NextWords, next_words
+from kglm.answer.next_word import MAX_TAILS, Derivation, NextWordConfig, NextWords, next_words
 from kglm.answer.reading import Annotation, Reading, Span, read
+from kglm.kg.name_prefixes import nodes_named_like
 from kglm.model.histories import CONTINUE, NONE
 from kglm.model.kglm import Kglm
+from kglm.model.local_graph import EdgeGroups
 from kglm.model.text import Components
 from kglm.text.vocabulary import UNKNOWN, Vocabulary
 
@@ -26,8 +29,8 @@ MOST = 8
 """Annotations to keep."""
 LEAST = 1e-3
 """Probability below which an annotation is dropped."""
-FACTS = 5000
-"""Facts of the mentioned entities to search for names."""
+LITERALS = 1000
+"""Dates and quantities of the mentioned entities whose texts are compared with the last words."""
 
 
 class _Branch(NamedTuple):
@@ -55,10 +58,20 @@ def with_running(
 
 
 def unfinished_name_length(components: Components, words: Sequence[str], mentioned: Collection[int]) -> int:
-    """Length of the longest suffix of `words` that begins a name of a neighbour of the mentioned entities, or 0."""
-    tails = (tail for node in sorted(mentioned) for tail in components.features.graph.edges(node).tail.tolist())
-    reached = set(islice(tails, FACTS))
-    names = {name for tail in reached for name in components.features.aliases[tail].names if name[0] in words}
+    """Length of the longest suffix of `words` that begins a name of a neighbour of the mentioned entities, or 0.
+
+    Neighbours by facts that `next_words` does not enumerate are left out. Names are split into words only if they begin
+    with one of the words, so a hub costs little more than other entities.
+    """
+    graph, aliases = components.features.graph, components.features.aliases
+    words = words[max(len(words) - aliases.shape[1] + 1, 0) :]  # no name is longer
+    if not words or not mentioned:
+        return 0
+    groups = (EdgeGroups.of(graph, node).with_at_most(MAX_TAILS) for node in sorted(mentioned))
+    reached = np.unique(np.concatenate([group.tail for group in groups])).astype(np.int64)
+    literal = graph.are_literals(reached)
+    likely = [*nodes_named_like(graph, reached[~literal], set(words)).tolist(), *reached[literal][:LITERALS].tolist()]
+    names = {name for tail in likely for name in aliases[tail].names if name[0] in words}
     for start in range(len(words)):
         prefix = tuple(words[start:])
         if any(len(name) > len(prefix) and name[: len(prefix)] == prefix for name in names):

@@ -11,22 +11,27 @@ import typer
 
 from kglm.cli.output import Json, print_json, print_line, print_table
 from kglm.errors import KglmError
-from kglm.kg.arrays import canonical_id
+from kglm.kg.describe import Page, describe
 from kglm.kg.edits import FactEdit, NewEntity
 from kglm.kg.graph import KnowledgeGraph
+from kglm.kg.ids import REVERSE
 from kglm.kg.importers.records import ImportOptions
 from kglm.kg.imports import FORMATS, ImportReport, import_graph
-from kglm.kg.journal import Change, HeadFacts, last_edit
+from kglm.kg.journal import Change, last_edit
 from kglm.kg.literals.literal import is_literal
-from kglm.kg.resolve import parse_fact, resolve_entity
-from kglm.kg.schema import RANKS
+from kglm.kg.resolve import parse_fact, resolve_entity, resolve_relation
 from kglm.text.document import mentioned_entities
 
 app = typer.Typer(help="The knowledge graph: import, show, find, edit, embed, verbalise.")
 
 Graph = Annotated[Path, typer.Argument(metavar="KG", help="A graph file made by kglm kg import.")]
-MAX_HEADS = 5
-"""Entities that `kglm kg show` lists for each relation that points at the entity."""
+FACTS_SHOWN, HEADS_SHOWN = 10, 5
+"""Values that `kglm kg show` lists of each relation of the entity, and of each that points at it."""
+PAGE = 100
+"""Values of a relation that is listed by itself, or as JSON."""
+CHANGES_SHOWN = 50
+"""Changes that `kglm kg edit` prints."""
+SIGNS = {"add": "+", "remove": "−"}
 
 
 @app.command("import")
@@ -98,81 +103,83 @@ def _how(report: ImportReport) -> str:
 def show(
     kg: Graph,
     entity: Annotated[str, typer.Argument(metavar="ENTITY", help="An id or a name.")],
-    everything: Annotated[
-        bool, typer.Option("--all", help="List all facts that point at the entity, not only some.")
-    ] = False,
+    relation: Annotated[
+        str | None,
+        typer.Option(metavar="RELATION", help="List only this relation, by id or name; R:P31 is the reverse of P31."),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help=f"Values to list of each relation; default {FACTS_SHOWN}, {HEADS_SHOWN} of those that point at the"
+            f" entity, and {PAGE} with --relation or --json.",
+        ),
+    ] = None,
+    offset: Annotated[int, typer.Option(min=0, help="Values to skip of each relation.")] = 0,
+    everything: Annotated[bool, typer.Option("--all", help="List all values of all relations.")] = False,
     json: Json = False,
 ) -> None:
-    """Show an entity: its names, its facts, and the facts that point at it."""
+    """Show an entity: its names, its facts, and the facts that point at it. Of relations with many values, a page."""
+    if everything and limit is not None:
+        raise KglmError("--all and --limit", remedy="give one of the two")
     with KnowledgeGraph.open(kg, whole=True) as graph:
         number = graph.number(entity) if entity in graph else graph.number(resolve_entity(graph, entity))
-        description = _describe(graph, number)
+        chosen = None if relation is None else resolve_relation(graph, relation)
+        long = json or chosen is not None
+        facts, heads = (
+            Page(None if everything else shown if limit is None else limit, offset)
+            for shown in ((PAGE, PAGE) if long else (FACTS_SHOWN, HEADS_SHOWN))
+        )
+        description = describe(graph, number, relation=chosen, facts=facts, reverse=heads)
         if json:
             print_json(description)
-            return
-        about = f" — {description['description']}" if description["description"] else ""
-        print_line(f"{description['label']} ({description['id']}){about}")
-        if description["aliases"]:
-            print_line(f"also: {', '.join(description['aliases'])}")
-        rows = [(fact["relation_label"], fact["label"], fact["tail"], _extras(fact)) for fact in description["facts"]]
-        if rows:
-            print_table("", ("relation", "value", "id", ""), rows)
-        for relation, heads in description["reverse"].items():
-            names = [f"{head['label']} ({head['id']})" for head in (heads if everything else heads[:MAX_HEADS])]
-            more = len(heads) - len(names)
-            label = heads[0]["relation_label"]
-            print_line(f"← {label} ({relation}): {', '.join(names)}{f' and {more:,} more' if more > 0 else ''}")
+        else:
+            _print_description(graph, description, offset, in_rows=chosen is not None)
+
+
+def _print_description(graph: KnowledgeGraph, shown: dict[str, Any], offset: int, *, in_rows: bool) -> None:
+    """Print an entity; `in_rows`: the facts that point at it are rows of the table too."""
+    about = f" — {shown['description']}" if shown["description"] else ""
+    print_line(f"{shown['label']} ({shown['id']}){about}")
+    if shown["aliases"]:
+        print_line(f"also: {', '.join(shown['aliases'])}")
+    counts, rows, incomplete = shown["counts"], [], []
+    by_relation: dict[str, list[dict[str, Any]]] = {relation: [] for relation in counts["facts"]}
+    for fact in shown["facts"]:
+        by_relation[fact["relation"]].append(fact)
+    for relation, facts in by_relation.items():
+        rows += [(fact["relation_label"], fact["label"], fact["tail"], _extras(fact)) for fact in facts]
+        if (more := _more(counts["facts"][relation], offset, len(facts))) > 0:
+            rows.append((graph.relation_name(relation), f"and {more:,} more", "", ""))
+            incomplete.append((relation, len(facts)))
+    for relation, heads in shown["reverse"].items() if in_rows else ():
+        rows += [(f"← {head['relation_label']}", head["label"], head["id"], "") for head in heads]
+        if (more := _more(counts["reverse"][relation], offset, len(heads))) > 0:
+            rows.append((f"← {graph.relation_name(relation.removeprefix(REVERSE))}", f"and {more:,} more", "", ""))
+            incomplete.append((relation, len(heads)))
+    if rows:
+        print_table("", ("relation", "value", "id", ""), rows)
+    for relation, heads in shown["reverse"].items() if not in_rows else ():
+        names = [f"{head['label']} ({head['id']})" for head in heads]
+        if (more := _more(counts["reverse"][relation], offset, len(heads))) > 0:
+            names.append(f"and {more:,} more")
+            incomplete.append((relation, len(heads)))
+        label = graph.relation_name(relation.removeprefix(REVERSE))
+        print_line(f"← {label} ({relation}): {', '.join(names).replace(', and ', ' and ')}")
+    if incomplete:
+        relation, count = incomplete[0]
+        print_line(f"list more with: --relation {relation} --offset {offset + count}, or all with --all")
+
+
+def _more(total: int, offset: int, listed: int) -> int:
+    """Values after those listed."""
+    return total - offset - listed
 
 
 def _extras(fact: dict[str, Any]) -> str:
     parts = ["preferred"] if fact["rank"] == "preferred" else []
     parts += [f"{qualifier['relation_label']}: {qualifier['label']}" for qualifier in fact["qualifiers"]]
     return "; ".join(parts)
-
-
-def _describe(graph: KnowledgeGraph, number: int) -> dict[str, Any]:
-    id = graph.id(number)
-    description, title = graph.store.description(id)
-    names = list(graph.aliases(number))
-    # a qualifier is shown with its statement, not as a fact of its own
-    stored = HeadFacts(graph.store, id)
-    statements = [fact for fact in stored.facts if not stored.statements_of(fact)]
-    # two spellings of the same date are shown once
-    statements = list({(fact.relation, canonical_id(fact.tail)): fact for fact in reversed(statements)}.values())[::-1]
-    reverse: dict[str, list[dict[str, str]]] = {}
-    relation, tail = graph.edges(number)
-    for r, head in zip(relation[relation % 2 == 1], tail[relation % 2 == 1], strict=True):
-        entry = {
-            "id": graph.id(int(head)),
-            "label": graph.label(int(head)),
-            "relation_label": graph.relation_label(int(r) ^ 1),
-        }
-        reverse.setdefault(graph.relation_id(int(r)), []).append(entry)
-    return {
-        "id": id,
-        "label": graph.label(number),
-        "description": description,
-        "title": title,
-        "aliases": names[1:],
-        "facts": [
-            _fact_json(graph, fact)
-            | {
-                "rank": RANKS[fact.rank],
-                "qualifiers": [_fact_json(graph, q) for q in stored.qualifiers_of(fact)],
-            }
-            for fact in statements
-        ],
-        "reverse": reverse,
-    }
-
-
-def _fact_json(graph: KnowledgeGraph, fact: Any) -> dict[str, Any]:
-    return {
-        "relation": fact.relation,
-        "relation_label": graph.relation_name(fact.relation),
-        "tail": fact.tail,
-        "label": graph.label(graph.number(fact.tail)),
-    }
 
 
 @app.command()
@@ -233,8 +240,11 @@ def edit(
         if json:
             print_json({"changes": [change._asdict() for change in changes], "generation": stored.generation})
         else:
-            for line in _lines(graph, changes):
+            shown = [change for change in changes if change.action in ("create", *SIGNS)]
+            for line in _lines(graph, shown[:CHANGES_SHOWN]):
                 print_line(line)
+            if len(shown) > CHANGES_SHOWN:
+                print_line(f"and {len(shown) - CHANGES_SHOWN:,} more changes")
             if undo and not changes:
                 print_line("nothing to undo: the last edit only created an entity, which stays, without facts")
 
@@ -249,12 +259,11 @@ def _edit(graph: KnowledgeGraph, requested: list[tuple[str, str]], entities: lis
 
 
 def _lines(graph: KnowledgeGraph, changes: list[Change]) -> Iterator[str]:
-    signs = {"add": "+", "remove": "−"}
     for change in changes:
         if change.action == "create":
             yield f"+ {change.head} = {' | '.join(change.names)}"
-        elif change.action in signs:
+        else:
             head, tail = (graph.label(graph.number(id)) for id in (change.head, change.tail))
             tail = tail if is_literal(change.tail) else f"{tail} ({change.tail})"
             relation = graph.relation_name(change.relation)
-            yield f"{signs[change.action]} {head} ({change.head}) —{relation} ({change.relation})→ {tail}"
+            yield f"{SIGNS[change.action]} {head} ({change.head}) —{relation} ({change.relation})→ {tail}"

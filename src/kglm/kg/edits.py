@@ -85,9 +85,10 @@ def _setting(graph: KnowledgeGraph, fact: FactRow) -> list[Change]:
             f"{_show(graph, fact)} is already the only fact of this head and relation", remedy="nothing was changed"
         )
     pending = HeadFacts(graph.store, fact.head, graph.pending)
+    pending.load(fact.relation)
     others = [FactRow(fact.head, fact.relation, tail) for tail in tails if tail != fact.tail]
     changes = [change for other in others for change in pending.remove(other)]
-    return changes if fact.tail in tails else [*changes, Change("add", *fact)]
+    return changes if len(others) < len(tails) else [*changes, Change("add", *fact)]
 
 
 def _creation(graph: KnowledgeGraph, edit: NewEntity) -> list[Change]:

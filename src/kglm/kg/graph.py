@@ -257,6 +257,26 @@ class KnowledgeGraph:
             relation[part], tail[part] = edges
         return RaggedEdges(offsets, relation, tail)
 
+    def degrees(self, numbers: npt.ArrayLike) -> LongArray:
+        """Number of edges of many nodes; edges of stored nodes are counted without reading them."""
+        nodes = np.asarray(numbers, np.int64)
+        offsets, stored = self.overlay.base.edge_offsets, len(self.overlay.base)
+        degrees = offsets[np.minimum(nodes + 1, stored)] - offsets[np.minimum(nodes, stored)]
+        for place, node in enumerate(nodes.tolist()):
+            if node in self.overlay.touched or node >= stored:
+                degrees[place] = len(self.edges(node).tail)
+        return degrees
+
+    def are_literals(self, numbers: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+        """Mask of the nodes that are dates or quantities, decided by the first letter of the id."""
+        nodes = np.asarray(numbers, np.int64)
+        base = self.overlay.base
+        stored = nodes < len(base)
+        literal = np.zeros(len(nodes), np.bool_)
+        literal[stored] = np.isin(base.id_bytes[base.id_offsets[nodes[stored]]], (ord("T"), ord("V")))
+        literal[~stored] = [is_literal(self.id(node)) for node in nodes[~stored].tolist()]
+        return literal
+
     def tails(self, head: int, relation: int) -> IntArray:
         """Tails e of all edges (head, relation, e), sorted."""
         edges = self.edges(head)

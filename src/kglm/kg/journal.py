@@ -11,6 +11,7 @@ import json
 import sqlite3
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from typing import Literal, NamedTuple
 
 from kglm.errors import GraphError
@@ -20,6 +21,10 @@ from kglm.kg.store import FactRow, Store
 
 Action = Literal["add", "remove", "link", "unlink", "create"]
 _INVERSE: dict[str, Action] = {"add": "remove", "remove": "add", "link": "unlink", "unlink": "link"}
+
+
+_Key = tuple[str, str]
+"""Relation and tail of a fact, by ids; the head is known."""
 
 
 class Change(NamedTuple):
@@ -48,41 +53,90 @@ class Conflict(Exception):
 
 
 class HeadFacts:
-    """Facts and qualifiers of one head: those in the store, plus changes that are not stored yet."""
+    """Facts and qualifiers of one head: those in the store, plus changes that are not stored yet.
+
+    Facts are read by key when they are asked for, so an edit of one fact of a hub reads one fact. Of a relation that is
+    loaded with `load`, and of one with dates or quantities, all facts are read at once.
+    """
 
     def __init__(self, store: Store, head: str, changes: Iterable[Change] = ()) -> None:
-        self.facts = store.facts_of(head)
-        self._links = store.links_of(head)
+        self._store = store
+        self._head = head
+        self._loaded: dict[str, _RelationFacts] = {}
+        self._added: dict[_Key, FactRow] = {}
+        self._removed: set[_Key] = set()
+        self._linked: dict[tuple[_Key, _Key], bool] = {}
+        """Changed links (statement, qualifier), and whether they hold."""
+        self._link_ends: dict[_Key, dict[tuple[_Key, _Key], None]] = {}
+        """The changed links of a fact."""
         self.apply(change for change in changes if change.head == head)
+
+    def load(self, relation: str) -> None:
+        """Read all facts of a relation and their qualifiers, to remove many of them."""
+        if relation not in self._loaded:
+            self._loaded[relation] = _RelationFacts(self._store, self._head, relation)
 
     def apply(self, changes: Iterable[Change]) -> None:
         """Apply further changes of this head."""
         for change in changes:
-            self._apply(change)
+            key = (change.relation, change.tail)
+            if change.action == "add":
+                self._added[key] = change.fact
+            elif change.action == "remove":
+                self._added.pop(key, None)
+                self._removed.add(key)
+            elif change.action in ("link", "unlink"):
+                link = (change.relation.partition(":")[0], change.statement), key
+                self._linked[link] = change.action == "link"
+                for end in link:
+                    self._link_ends.setdefault(end, {})[link] = None
 
-    def _apply(self, change: Change) -> None:
-        fact = change.fact
-        if change.action == "add":
-            self.facts.append(fact)
-        elif change.action == "remove":
-            self.facts = [other for other in self.facts if other[:3] != fact[:3]]
-        elif change.action in ("link", "unlink"):
-            link = (change.head, change.relation.partition(":")[0], change.statement), fact[:3]
-            self._links = [(s, q) for s, q in self._links if (s[:3], q[:3]) != link]
-            if change.action == "link":
-                statement = next(other for other in self.facts if other[:3] == link[0])
-                self._links.append((statement, fact))
+    def _fact(self, key: _Key) -> FactRow | None:
+        if key in self._added or key in self._removed:
+            return self._added.get(key)
+        loaded = self._loaded.get(key[0])
+        return self._store.fact(self._head, *key) if loaded is None else loaded.facts.get(key[1])
 
     def qualifiers_of(self, fact: FactRow) -> list[FactRow]:
-        return [q for s, q in self._links if s[:3] == fact[:3]]
+        loaded = self._loaded.get(fact.relation)
+        if loaded is None:
+            stored = [row for _, row in self._store.qualifiers_with(*fact[:3])]
+        else:
+            stored = loaded.qualifiers.get(fact.tail, [])
+        return self._with_changes(fact, stored, 1)
 
     def statements_of(self, fact: FactRow) -> list[FactRow]:
-        return [s for s, q in self._links if q[:3] == fact[:3]]
+        if ":" not in fact.relation:
+            return []  # no qualifier
+        loaded = self._loaded.get(fact.relation)
+        if loaded is None:
+            stored = [row for _, row in self._store.statements_with(*fact[:3])]
+        else:
+            stored = loaded.statements.get(fact.tail, [])
+        return self._with_changes(fact, stored, 0)
+
+    def _with_changes(self, fact: FactRow, stored: list[FactRow], end: Literal[0, 1]) -> list[FactRow]:
+        """Facts at one end of the links of `fact`: 0 its statements, 1 its qualifiers."""
+        own = (fact.relation, fact.tail)
+        keys = {(row.relation, row.tail): row for row in stored}
+        for link in self._link_ends.get(own, ()):
+            if link[1 - end] == own:
+                keys.pop(link[end], None)
+                if self._linked[link] and (other := self._fact(link[end])) is not None:
+                    keys[link[end]] = other
+        return list(keys.values())
 
     def spellings_of(self, fact: FactRow) -> list[FactRow]:
         """Stored facts equal to `fact`; a date can have two ids (`1970-00-00`, `1970-01-01`)."""
-        wanted = canonical_id(fact.tail)
-        return [row for row in self.facts if row.relation == fact.relation and canonical_id(row.tail) == wanted]
+        keys = dict.fromkeys([(fact.relation, fact.tail)])
+        if is_literal(fact.tail):
+            self.load(fact.relation)
+            wanted = canonical_id(fact.tail)
+            keys = dict.fromkeys((fact.relation, tail) for tail in self._loaded[fact.relation].spellings(wanted))
+            keys |= dict.fromkeys(
+                key for key in self._added if key[0] == fact.relation and canonical_id(key[1]) == wanted
+            )
+        return [row for key in keys if (row := self._fact(key)) is not None]
 
     def remove(self, fact: FactRow) -> list[Change]:
         """Remove a fact in all its spellings; return the changes."""
@@ -103,6 +157,28 @@ class HeadFacts:
         return [*changes, Change("remove", *fact)]
 
 
+class _RelationFacts:
+    """The stored facts of one head and relation, and their links, by tail."""
+
+    def __init__(self, store: Store, head: str, relation: str) -> None:
+        self.facts = {row.tail: row for row in store.facts_with(head, relation)}
+        self.qualifiers: dict[str, list[FactRow]] = {}
+        for tail, row in store.qualifiers_with(head, relation):
+            self.qualifiers.setdefault(tail, []).append(row)
+        self.statements: dict[str, list[FactRow]] = {}
+        for tail, row in store.statements_with(head, relation) if ":" in relation else ():
+            self.statements.setdefault(tail, []).append(row)
+        self._spellings: dict[str, list[str]] | None = None
+
+    def spellings(self, id: str) -> list[str]:
+        """Tails with this canonical id."""
+        if self._spellings is None:
+            self._spellings = {}
+            for tail in self.facts:
+                self._spellings.setdefault(canonical_id(tail), []).append(tail)
+        return self._spellings.get(id, [])
+
+
 def apply(store: Store, changes: Sequence[Change], *, expected: int, undoes: int | None = None) -> int:
     """Write an edit to disk and return its number. `expected` is the generation it was planned on."""
     with store.transaction() as connection:
@@ -115,12 +191,17 @@ def apply(store: Store, changes: Sequence[Change], *, expected: int, undoes: int
             "INSERT INTO edit VALUES (?, ?, ?, ?)",
             (number, datetime.now(UTC).isoformat(timespec="seconds"), undoes, digest.hexdigest()),
         )
-        for position, change in enumerate(changes):
-            _perform(connection, change)
-            detail = json.dumps([change.rank, change.statement, change.names], ensure_ascii=False)
-            connection.execute(
-                "INSERT INTO change VALUES (?, ?, ?, ?, ?, ?, ?)", (number, position, *change[:4], detail)
-            )
+        writer = _Writer(connection)
+        for change in changes:
+            writer.perform(change)
+        details = (json.dumps([change.rank, change.statement, change.names], ensure_ascii=False) for change in changes)
+        connection.executemany(
+            "INSERT INTO change VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (
+                (number, position, *change[:4], detail)
+                for position, (change, detail) in enumerate(zip(changes, details, strict=True))
+            ),
+        )
     return number
 
 
@@ -156,61 +237,63 @@ def inverse(changes: Sequence[Change]) -> list[Change]:
     ]
 
 
-def _perform(connection: sqlite3.Connection, change: Change) -> None:
-    if change.action == "create":
-        number = _new_entity(connection, change.head)
-        connection.executemany(
-            "INSERT INTO name VALUES (?, ?, ?, ?)",
-            [(number, place, name, name.casefold()) for place, name in enumerate(change.names)],
-        )
-        return
-    head, tail = _entity(connection, change.head), _entity(connection, change.tail)
-    relation = _relation(connection, change.relation)
-    if change.action == "add":
-        connection.execute(
-            "INSERT INTO fact(head, relation, tail, rank) VALUES (?, ?, ?, ?)",
-            (head, relation, tail, change.rank),
-        )
-    elif change.action == "remove":
-        connection.execute("DELETE FROM fact WHERE head = ? AND relation = ? AND tail = ?", (head, relation, tail))
-    else:
-        main = _relation(connection, change.relation.partition(":")[0])
-        statement = _fact(connection, head, main, _entity(connection, change.statement))
-        values = (statement, _fact(connection, head, relation, tail))
-        if change.action == "link":
-            connection.execute("INSERT INTO qualifier VALUES (?, ?)", values)
+class _Writer:
+    """Carries out changes in an open transaction; the number of an id is looked up once."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._entity = cache(self._find_entity)
+        self._relation = cache(self._find_relation)
+
+    def perform(self, change: Change) -> None:
+        if change.action == "create":
+            number = self._new_entity(change.head)
+            self._connection.executemany(
+                "INSERT INTO name VALUES (?, ?, ?, ?)",
+                [(number, place, name, name.casefold()) for place, name in enumerate(change.names)],
+            )
+            return
+        fact = self._entity(change.head), self._relation(change.relation), self._entity(change.tail)
+        if change.action == "add":
+            self._connection.execute(
+                "INSERT INTO fact(head, relation, tail, rank) VALUES (?, ?, ?, ?)", (*fact, change.rank)
+            )
+        elif change.action == "remove":
+            self._connection.execute("DELETE FROM fact WHERE head = ? AND relation = ? AND tail = ?", fact)
         else:
-            connection.execute("DELETE FROM qualifier WHERE statement = ? AND fact = ?", values)
+            main = self._relation(change.relation.partition(":")[0])
+            statement = self._fact(fact[0], main, self._entity(change.statement))
+            values = (statement, self._fact(*fact))
+            if change.action == "link":
+                self._connection.execute("INSERT INTO qualifier VALUES (?, ?)", values)
+            else:
+                self._connection.execute("DELETE FROM qualifier WHERE statement = ? AND fact = ?", values)
 
-
-def _entity(connection: sqlite3.Connection, id: str) -> int:
-    row = connection.execute("SELECT number FROM entity WHERE id = ?", (id,)).fetchone()
-    if row is None:
-        if not is_literal(id):
-            raise GraphError(f"no entity {id!r}")
-        return _new_entity(connection, id)
-    return int(row[0])
-
-
-def _new_entity(connection: sqlite3.Connection, id: str) -> int:
-    [number] = connection.execute("SELECT coalesce(max(number) + 1, 0) FROM entity").fetchone()
-    connection.execute("INSERT INTO entity(number, id) VALUES (?, ?)", (number, id))
-    return int(number)
-
-
-def _relation(connection: sqlite3.Connection, id: str) -> int:
-    row = connection.execute("SELECT number FROM relation WHERE id = ?", (id,)).fetchone()
-    if row is not None:
+    def _find_entity(self, id: str) -> int:
+        row = self._connection.execute("SELECT number FROM entity WHERE id = ?", (id,)).fetchone()
+        if row is None:
+            if not is_literal(id):
+                raise GraphError(f"no entity {id!r}")
+            return self._new_entity(id)
         return int(row[0])
-    cursor = connection.execute("INSERT INTO relation(id) VALUES (?)", (id,))
-    assert cursor.lastrowid is not None
-    return cursor.lastrowid
 
+    def _new_entity(self, id: str) -> int:
+        [number] = self._connection.execute("SELECT coalesce(max(number) + 1, 0) FROM entity").fetchone()
+        self._connection.execute("INSERT INTO entity(number, id) VALUES (?, ?)", (number, id))
+        return int(number)
 
-def _fact(connection: sqlite3.Connection, head: int, relation: int, tail: int) -> int:
-    row = connection.execute(
-        "SELECT number FROM fact WHERE head = ? AND relation = ? AND tail = ?", (head, relation, tail)
-    ).fetchone()
-    if row is None:
-        raise GraphError("the statement of a qualifier is not in the graph", remedy="check it with: kglm doctor KG")
-    return int(row[0])
+    def _find_relation(self, id: str) -> int:
+        row = self._connection.execute("SELECT number FROM relation WHERE id = ?", (id,)).fetchone()
+        if row is not None:
+            return int(row[0])
+        cursor = self._connection.execute("INSERT INTO relation(id) VALUES (?)", (id,))
+        assert cursor.lastrowid is not None
+        return cursor.lastrowid
+
+    def _fact(self, head: int, relation: int, tail: int) -> int:
+        row = self._connection.execute(
+            "SELECT number FROM fact WHERE head = ? AND relation = ? AND tail = ?", (head, relation, tail)
+        ).fetchone()
+        if row is None:
+            raise GraphError("the statement of a qualifier is not in the graph", remedy="check it with: kglm doctor KG")
+        return int(row[0])

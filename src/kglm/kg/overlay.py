@@ -1,8 +1,13 @@
-"""Edits in memory on top of compiled arrays: new nodes, new relations, and the new edges of changed nodes."""
+"""Edits in memory on top of compiled arrays: new nodes, new relations, and the new edges of changed nodes.
+
+Changes are collected by node and merged into the edges of a node when these are next read. So many changes of one node
+cost one copy of its edges, and a change costs nothing at nodes that nobody reads.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +18,9 @@ from kglm.kg.compiled import CompiledGraph
 from kglm.kg.ids import is_relation_id
 from kglm.kg.journal import Change
 from kglm.kg.literals.literal import is_literal
+
+_Edge = tuple[int, int]
+"""Relation index and tail."""
 
 
 class Edges(NamedTuple):
@@ -32,7 +40,8 @@ class Overlay:
         self.ids: list[str] = []
         self.numbers: dict[str, int] = {}
         self.names: dict[int, tuple[str, ...]] = {}
-        self.touched: dict[int, Edges] = {}
+        self.touched: dict[int, Edges | Mapping[_Edge, bool]] = {}
+        """Changed nodes: their edges, or changes that are not merged yet; read them with `edges`."""
 
     def copy(self) -> Overlay:
         """Independent copy; it shares the arrays, which are never written."""
@@ -56,8 +65,15 @@ class Overlay:
         return self.base.id(number) if index < 0 else self.ids[index]
 
     def edges(self, number: int) -> Edges:
-        if (edges := self.touched.get(number)) is not None:
-            return edges
+        changed = self.touched.get(number)
+        if changed is None:
+            return self._first_edges(number)
+        if not isinstance(changed, Edges):
+            changed = self.touched[number] = _merged(self._first_edges(number), changed)
+        return changed
+
+    def _first_edges(self, number: int) -> Edges:
+        """Edges before any change."""
         if number >= len(self.base):
             return _initial_edges(self.id(number), number)
         start, end = self.base.edge_offsets[number], self.base.edge_offsets[number + 1]
@@ -69,19 +85,19 @@ class Overlay:
         return _position(edges, relation, tail)[1]
 
     def apply(self, changes: Iterable[Change]) -> None:
+        wanted: dict[int, dict[_Edge, bool]] = {}
+        node_of = cache(self._node)
         for change in changes:
             if change.action == "create":
                 self.names[self._new_node(change.head)] = change.names
             elif change.action in ("add", "remove"):
-                self._change_fact(change)
-
-    def _change_fact(self, change: Change) -> None:
-        head, tail = self._node(change.head), self._node(change.tail)
-        relation = 2 * self._relation(change.relation)
-        alter = _with_edge if change.action == "add" else _without_edge
-        self.touched[head] = alter(self.edges(head), relation, tail)
-        if not is_literal(change.tail):
-            self.touched[tail] = alter(self.edges(tail), relation + 1, head)
+                head, tail = node_of(change.head), node_of(change.tail)
+                relation, present = 2 * self._relation(change.relation), change.action == "add"
+                wanted.setdefault(head, {})[relation, tail] = present
+                if not is_literal(change.tail):
+                    wanted.setdefault(tail, {})[relation + 1, head] = present
+        for node, of_node in wanted.items():
+            self.touched[node] = _merged(self.edges(node), of_node) if node in self.touched else of_node
 
     def _node(self, id: str) -> int:
         number = self.number(id)
@@ -120,15 +136,15 @@ def _position(edges: Edges, relation: int, tail: int) -> tuple[int, bool]:
     return place, place < end and int(edges.tail[place]) == tail
 
 
-def _with_edge(edges: Edges, relation: int, tail: int) -> Edges:
-    place, present = _position(edges, relation, tail)
-    if present:
-        return edges
-    return Edges(np.insert(edges.relation, place, np.int32(relation)), np.insert(edges.tail, place, np.int32(tail)))
-
-
-def _without_edge(edges: Edges, relation: int, tail: int) -> Edges:
-    place, present = _position(edges, relation, tail)
-    if not present:
-        return edges
-    return Edges(np.delete(edges.relation, place), np.delete(edges.tail, place))
+def _merged(edges: Edges, changes: Mapping[_Edge, bool]) -> Edges:
+    """The edges after changes (relation, tail) -> present, with one copy however many changes there are."""
+    key = edges.relation.astype(np.int64) << 32 | edges.tail
+    wanted = np.array([relation << 32 | tail for relation, tail in changes], np.int64)
+    present = np.fromiter(changes.values(), np.bool_, len(changes))
+    place = np.searchsorted(key, wanted)
+    found = place < len(key)
+    found[found] = key[place[found]] == wanted[found]
+    added = np.sort(wanted[present & ~found])
+    key = np.delete(key, place[found & ~present])
+    key = np.insert(key, np.searchsorted(key, added), added)
+    return Edges((key >> 32).astype(np.int32), (key & 0xFFFFFFFF).astype(np.int32))

@@ -27,6 +27,9 @@ from kglm.kg.suggest import suggest
 if TYPE_CHECKING:
     from kglm.kg.graph import KnowledgeGraph
 
+SAMPLES = 100
+"""Tails of a relation that are read as examples, and as many of the head's own."""
+
 
 def resolve_entity(graph: KnowledgeGraph, text: str) -> str:
     """Id of an entity given by id or name; a name shared by several entities raises an error that lists them."""
@@ -169,11 +172,12 @@ def resolve_tail(graph: KnowledgeGraph, head: str, relation: str, text: str) -> 
 
 def sample_tails(graph: KnowledgeGraph, head: str, relation: str) -> list[str]:
     """Some stored tails of a relation, those of `head` first, as examples of what a tail can be."""
-    own = [fact.tail for fact in graph.store.facts_of(head) if fact.relation == relation]
+    facts = graph.store.facts_with(head, relation, limit=SAMPLES)
+    own = [fact.tail for fact in sorted(facts, key=lambda fact: -fact.rank)]
     rows = graph.store.rows(
         "SELECT t.id FROM relation r JOIN fact f ON f.relation = r.number JOIN entity t ON t.number = f.tail"
-        " WHERE r.id = ? LIMIT 100",
-        (relation,),
+        " WHERE r.id = ? LIMIT ?",
+        (relation, SAMPLES),
     )
     return own + [id for [id] in rows]
 

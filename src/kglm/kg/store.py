@@ -17,6 +17,11 @@ from kglm.kg.ids import normalise_title
 from kglm.kg.schema import APPLICATION_ID, VERSION
 from kglm.kg.seals import LARGEST, WHOLE, BlockChecks, SealedChanges, compute_seal, read_seal, write_seal
 
+_ENTITY = "(SELECT number FROM entity WHERE id = ?)"
+_KEY = f"head = {_ENTITY} AND relation = (SELECT number FROM relation WHERE id = ?)"
+"""Condition on the facts of a head and a relation, given by ids."""
+_UNLINKED = "NOT EXISTS (SELECT 1 FROM qualifier WHERE qualifier.fact = fact.number)"
+
 
 class FactRow(NamedTuple):
     """A stored fact; entities and the relation are ids."""
@@ -199,6 +204,11 @@ class Store:
         with self._lock:
             return self._connection.execute(query, values).fetchall()
 
+    def checked_rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Rows of a query, after every byte of the file was compared with its checksum, once."""
+        self.check()
+        return self.rows(query, values)
+
     def stream(self, query: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         """Iterate over rows on a separate cursor, without loading all of them into memory."""
         self.check()
@@ -263,8 +273,7 @@ class Store:
         return int(count)
 
     def counts(self) -> dict[str, int]:
-        self.check()
-        [[facts, entities, names, labels, relations]] = self.rows(
+        [[facts, entities, names, labels, relations]] = self.checked_rows(
             "SELECT (SELECT count(*) FROM fact), (SELECT count(*) FROM entity), (SELECT count(*) FROM name),"
             " (SELECT count(*) FROM name WHERE position = 0), (SELECT count(DISTINCT relation) FROM fact)"
         )
@@ -272,8 +281,7 @@ class Store:
 
     def facts_of(self, id: str) -> list[FactRow]:
         """Stored facts with this head, sorted by relation, preferred rank first, then tail."""
-        self.check()
-        rows = self.rows(
+        rows = self.checked_rows(
             "SELECT h.id, r.id, t.id, f.rank FROM entity h JOIN fact f ON f.head = h.number"
             " JOIN relation r ON r.number = f.relation JOIN entity t ON t.number = f.tail"
             " WHERE h.id = ? ORDER BY r.number, f.rank DESC, t.number",
@@ -281,32 +289,17 @@ class Store:
         )
         return [FactRow(*row) for row in rows]
 
-    def links_of(self, id: str) -> list[tuple[FactRow, FactRow]]:
-        """(statement, qualifier) pairs of all statements with this head."""
-        self.check()
-        rows = self.rows(
-            "SELECT h.id, r.id, t.id, f.rank, h.id, qr.id, qt.id, q.rank FROM entity h JOIN fact f ON f.head = h.number"
-            " JOIN qualifier x ON x.statement = f.number JOIN fact q ON q.number = x.fact"
-            " JOIN relation r ON r.number = f.relation JOIN entity t ON t.number = f.tail"
-            " JOIN relation qr ON qr.number = q.relation JOIN entity qt ON qt.number = q.tail"
-            " WHERE h.id = ? ORDER BY r.number, t.number, qr.number, qt.number",
-            (id,),
-        )
-        return [(FactRow(*row[:4]), FactRow(*row[4:])) for row in rows]
-
     def description(self, id: str) -> tuple[str | None, str | None]:
         """Description and Wikipedia title of an entity."""
-        self.check()
-        rows = self.rows("SELECT description, title FROM entity WHERE id = ?", (id,))
+        rows = self.checked_rows("SELECT description, title FROM entity WHERE id = ?", (id,))
         return rows[0] if rows else (None, None)
 
     def search(self, text: str, limit: int = 20) -> list[Found]:
         """Find entities by id or name: exact matches, then matches ignoring case, then names that start with `text`."""
-        self.check()
         text = " ".join(text.split())
         if not text:
             return []
-        rows = self.rows(
+        rows = self.checked_rows(
             "SELECT e.id, n.text, min(CASE WHEN e.id = ?1 OR n.text = ?1 THEN 0 WHEN n.folded = ?2 THEN 1 ELSE 2 END)"
             "  AS distance,"
             " (SELECT count(*) FROM fact WHERE head = e.number) + (SELECT count(*) FROM fact WHERE tail = e.number)"
@@ -324,15 +317,61 @@ class Store:
 
     def by_title(self, title: str) -> str | None:
         """Entity id of a Wikipedia title after following redirects; None if there is none or redirects form a cycle."""
-        self.check()
         seen: set[str] = set()
         current = normalise_title(title)
         while current not in seen:
             seen.add(current)
-            if rows := self.rows("SELECT id FROM entity WHERE title = ?", (current,)):
+            if rows := self.checked_rows("SELECT id FROM entity WHERE title = ?", (current,)):
                 return str(rows[0][0])
-            rows = self.rows("SELECT target FROM redirect WHERE source = ?", (current,))
+            rows = self.checked_rows("SELECT target FROM redirect WHERE source = ?", (current,))
             if not rows:
                 return None
             current = rows[0][0]
         return None
+
+    # Facts by key: each query reads the rows that it returns, whatever the degree of the head
+
+    def fact(self, head: str, relation: str, tail: str) -> FactRow | None:
+        """One stored fact."""
+        rows = self.checked_rows(f"SELECT rank FROM fact WHERE {_KEY} AND tail = {_ENTITY}", (head, relation, tail))
+        return FactRow(head, relation, tail, rows[0][0]) if rows else None
+
+    def facts_with(
+        self, head: str, relation: str, *, limit: int = -1, offset: int = 0, unlinked: bool = False
+    ) -> list[FactRow]:
+        """Stored facts of a head and relation in the order of the tails' numbers; a negative limit is none.
+
+        With `unlinked`, only those that qualify no statement.
+        """
+        where = f"{_KEY} AND {_UNLINKED}" if unlinked else _KEY
+        rows = self.checked_rows(
+            "SELECT t.id, f.rank FROM"
+            f" (SELECT tail, rank FROM fact WHERE {where} ORDER BY tail LIMIT ? OFFSET ?) f"
+            " JOIN entity t ON t.number = f.tail ORDER BY f.tail",
+            (head, relation, limit, offset),
+        )
+        return [FactRow(head, relation, tail, rank) for tail, rank in rows]
+
+    def qualifiers_with(self, head: str, relation: str, tail: str | None = None) -> list[tuple[str, FactRow]]:
+        """(tail of the statement, qualifier) of the statements of a head and relation, or of one of them."""
+        return self._linked("f.number = x.statement", "x.fact", head, relation, tail)
+
+    def statements_with(self, head: str, relation: str, tail: str | None = None) -> list[tuple[str, FactRow]]:
+        """(tail of the qualifier, statement) of the qualifiers of a head and relation, or of one of them."""
+        return self._linked("f.number = x.fact", "x.statement", head, relation, tail)
+
+    def _linked(self, own: str, other: str, head: str, relation: str, tail: str | None) -> list[tuple[str, FactRow]]:
+        rows = self.checked_rows(
+            f"SELECT t.id, r.id, ot.id, o.rank FROM (SELECT number, tail FROM fact WHERE {_KEY}"
+            f" {'' if tail is None else f'AND tail = {_ENTITY}'}) f CROSS JOIN qualifier x ON {own}"
+            f" CROSS JOIN fact o ON o.number = {other} JOIN entity t ON t.number = f.tail"
+            " JOIN relation r ON r.number = o.relation JOIN entity ot ON ot.number = o.tail"
+            " ORDER BY f.tail, r.number, o.tail",
+            (head, relation) if tail is None else (head, relation, tail),
+        )
+        return [(id, FactRow(head, *other)) for id, *other in rows]
+
+    def count_unlinked(self, head: str, relation: str) -> int:
+        """Number of facts of a head and relation that qualify no statement."""
+        [[count]] = self.checked_rows(f"SELECT count(*) FROM fact WHERE {_KEY} AND {_UNLINKED}", (head, relation))
+        return int(count)

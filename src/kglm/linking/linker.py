@@ -16,12 +16,13 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from kglm.kg.arrays import is_fact
+from kglm.kg.arrays import run_starts
 from kglm.kg.graph import KnowledgeGraph
 from kglm.linking.anchors import Anchors
 from kglm.linking.name_index import NameIndex, hash_label, hash_name
@@ -171,7 +172,7 @@ class Linker:
     def _highest_degree(self, nodes: Sequence[int]) -> list[int]:
         if len(nodes) <= MAX_CANDIDATES:
             return list(nodes)
-        degree = np.diff(self.graph.edges_of(np.array(nodes, np.int64)).offsets)
+        degree = self.graph.degrees(nodes)
         return [nodes[n] for n in np.argsort(-degree, kind="stable")[:MAX_CANDIDATES].tolist()]
 
     def features(
@@ -209,13 +210,14 @@ class Linker:
 
     def _read_candidate_facts(self, node: int) -> _CandidateFacts:
         relation, tail = self.graph.edges(node)
-        relation_words = set[str]().union(*(self._relation_words(r) for r in np.unique(relation).tolist()))
+        distinct = relation[run_starts(relation)].tolist()
+        relation_words = set[str]().union(*(self._relation_words(r) for r in distinct))
         return _CandidateFacts(
             float(np.log1p(len(tail))),
             hash_label(self.graph, node),
             float(np.log1p(self._introductions.get(node, 0))),
             frozenset(relation_words),
-            self._neighbour_words(relation, tail),
+            self._neighbour_words([self.graph.tails(node, r) for r in distinct if r and r % 2 == 0]),
             np.unique(tail[tail != node]) if len(tail) <= HUB else tail[:0],
         )
 
@@ -226,9 +228,10 @@ class Linker:
         label = self.graph.relation_label(index)
         return frozenset(word.casefold() for word in tokenizer().words(label) if is_content(word))
 
-    def _neighbour_words(self, relation: npt.NDArray[np.integer], tail: npt.NDArray[np.integer]) -> frozenset[str]:
-        forward = tail[is_fact(relation)][:NEIGHBOURS]
-        names = (name for node in forward.tolist() for name in self.graph.names(node)[:1])
+    def _neighbour_words(self, tails: Iterable[npt.NDArray[np.integer]]) -> frozenset[str]:
+        """Words of the labels of the first tails; `tails` has those of each relation."""
+        forward = islice((node for each in tails for node in each[:NEIGHBOURS].tolist()), NEIGHBOURS)
+        names = (name for node in forward for name in self.graph.names(node)[:1])
         return frozenset(word.casefold() for name in names for word in name.split() if is_content(word))
 
 

@@ -31,6 +31,8 @@ NAMESAKES = 8
 """Maximum number of candidates that share a name."""
 MAX_ANTECEDENTS = 3
 """Number of entities named last that a pronoun may refer to."""
+MAX_LITERALS = 5_000
+"""Dates and quantities of one entity whose texts are looked for."""
 SURPRISE = -3.0
 """log p of a plain word above which it is not tried as a part of a name."""
 
@@ -140,14 +142,13 @@ def _most_probable(
 
 
 def _add_literals(kept: Sequence[set[int]], targets: Sequence[str], graph: KnowledgeGraph, aliases: AliasTable) -> None:
-    """Add dates and quantities of the candidates, where a form of them begins."""
-    heads = np.array(sorted({node for nodes in kept for node in nodes}), np.int64)
-    tails = np.unique(graph.edges_of(heads).tail).tolist() if len(heads) else []
+    """Add dates and quantities of the candidates, where a form of them begins; at most `MAX_LITERALS` of each."""
+    heads = sorted({node for nodes in kept for node in nodes})
+    tails = [tail[graph.are_literals(tail)][:MAX_LITERALS] for tail in (graph.edges(head).tail for head in heads)]
     starting: dict[str, list[tuple[int, tuple[str, ...]]]] = {}
-    for node in tails:
-        if is_literal(graph.id(node)):
-            for name in aliases[node].names:
-                starting.setdefault(name[0], []).append((node, name))
+    for node in np.unique(np.concatenate(tails)).tolist() if tails else ():
+        for name in aliases[node].names:
+            starting.setdefault(name[0], []).append((node, name))
     for t, word in enumerate(targets):
         for node, name in starting.get(word, ()):
             if tuple(targets[t : t + len(name)]) == name:

@@ -27,6 +27,45 @@ class EdgeGroups(NamedTuple):
         first = np.flatnonzero(run_starts(relation))
         return cls(relation[first], first, np.diff(first, append=len(tail)), tail)
 
+    def with_at_most(self, tails: int) -> EdgeGroups:
+        """Only the relations with at most this many tails."""
+        few = self.size <= tails
+        if few.all():
+            return self
+        first, size = self.first[few], self.size[few]
+        parts = [self.tail[a : a + n] for a, n in zip(first.tolist(), size.tolist(), strict=True)]
+        tail = np.concatenate(parts) if parts else self.tail[:0]
+        return EdgeGroups(self.relation[few], np.cumsum(size) - size, size, tail)
+
+
+MANY_EDGES = 4096
+"""The edges of entities with more of them are found by binary search, not by an index of all their tails."""
+
+
+class _HubEdges(NamedTuple):
+    """The edges of one slot, sorted by tail."""
+
+    tail: IntArray
+    relation: IntArray
+    size: Ints
+    """Number of tails of the relation."""
+
+    @classmethod
+    def of(cls, edges: EdgeGroups) -> _HubEdges:
+        order = np.argsort(edges.tail, kind="stable")
+        relation, size = np.repeat(edges.relation, edges.size), np.repeat(edges.size, edges.size)
+        return cls(edges.tail[order], relation[order], size[order])
+
+    def paths_to(self, node_N: Ints, slot: int) -> tuple[Ints, Ints]:
+        """Index of the node, and (slot, relation, number of tails), of each edge that leads to one of the nodes."""
+        first_N = np.searchsorted(self.tail, node_N)
+        last_N = np.searchsorted(self.tail, node_N, side="right")
+        column_W = np.repeat(np.arange(len(node_N)), last_N - first_N)
+        before_N = np.cumsum(last_N - first_N) - (last_N - first_N)
+        place_W = np.arange(len(column_W)) + (first_N - before_N)[column_W]
+        slot_W = np.full(len(column_W), slot)
+        return column_W, np.stack([slot_W, self.relation[place_W].astype(np.int64), self.size[place_W]], 1)
+
 
 class PathsTo(NamedTuple):
     """All edges that lead from mentioned entities to some of the nodes of a list."""
@@ -54,6 +93,8 @@ class MentionedEntities:
         """For each node, the (slot, relation, number of tails) of the edges that lead to it."""
         self._path_arrays: dict[int, Ints] = {}
         """The same as arrays, made on demand."""
+        self._hubs: dict[int, _HubEdges | None] = {}
+        """Slots of entities with many edges; sorted when paths are first asked for."""
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -80,6 +121,9 @@ class MentionedEntities:
         self.nodes.append(node)
         edges = EdgeGroups.of(self.graph, node)
         self._edges.append(edges)
+        if len(edges.tail) > MANY_EDGES:
+            self._hubs[slot] = None
+            return slot
         columns = (np.repeat(edges.relation, edges.size), edges.tail, np.repeat(edges.size, edges.size))
         for relation, tail, size in zip(*(column.tolist() for column in columns), strict=True):
             self._paths.setdefault(tail, []).append((slot, relation, size))
@@ -93,10 +137,16 @@ class MentionedEntities:
     def paths_to(self, nodes: Sequence[int]) -> PathsTo | None:
         """The edges that lead to these nodes; None if there are none."""
         found = {column: paths for column, node in enumerate(nodes) if (paths := self._paths_of(node)) is not None}
-        if not found:
-            return None
-        column_W = np.repeat(list(found), [len(paths) for paths in found.values()])
-        return PathsTo(column_W, *np.concatenate(list(found.values())).T)
+        columns = [np.repeat(list(found), [len(paths) for paths in found.values()])] if found else []
+        parts = list(found.values())
+        for slot, hub in self._hubs.items():
+            if hub is None:
+                hub = self._hubs[slot] = _HubEdges.of(self._edges[slot])
+            column_W, path_W3 = hub.paths_to(np.asarray(nodes, np.int64), slot)
+            if len(column_W):
+                columns.append(column_W)
+                parts.append(path_W3)
+        return PathsTo(np.concatenate(columns), *np.concatenate(parts).T) if columns else None
 
     def _paths_of(self, node: int) -> Ints | None:
         found = self._path_arrays.get(node)

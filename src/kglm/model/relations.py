@@ -13,6 +13,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from kglm.kg.arrays import run_starts
 from kglm.kg.graph import KnowledgeGraph
 from kglm.model.arrays import Floats, Ints, array
 from kglm.model.chunk import Paths, RelationCues
@@ -112,7 +113,8 @@ class TextRelations:
         mass_RT, highest_T = self._mass_RT[:, rows], self._highest_T[rows]
         log_z_NT = np.empty((len(node_N), len(highest_T)))
         for row, node in enumerate(node_N.tolist()):
-            distinct = np.unique(self._graph.edges(node).relation)
+            relation = self._graph.edges(node).relation  # sorted
+            distinct = relation[run_starts(relation)]
             mass_T = mass_RT[distinct].sum(0)
             if len(distinct) and not mass_T.min(initial=1.0) > TINY:  # all far below the highest of other relations
                 log_z_NT[row] = np.logaddexp.reduce(self._score_TR[rows][:, distinct], 1)

@@ -273,7 +273,7 @@ class SessionResponse(_Response):
 
 
 class Edit(_Response):
-    """`removed`: the tails that the edit removed."""
+    """`removed`: the tails that the edit removed, at most 100 of them."""
 
     number: int
     action: Literal["set", "add", "remove"]

@@ -57,7 +57,7 @@ class Lookup:
         nodes = min(matches, key=len)
         for match in matches:
             nodes = np.intersect1d(nodes, match)
-        degree = np.diff(graph.edges_of(nodes).offsets) if len(nodes) else nodes
+        degree = graph.degrees(nodes)
         return [int(node) for node in nodes[np.argsort(-degree, kind="stable")][:limit]]
 
     def _with_prefix(self, prefix: str) -> npt.NDArray[np.int64]:

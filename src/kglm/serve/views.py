@@ -85,7 +85,8 @@ def _node(graph: KnowledgeGraph, node: int, kind: str, p: float) -> bodies.Node:
 
 def entity_summary(graph: KnowledgeGraph, node: int) -> bodies.EntitySummary:
     aliases = list(graph.aliases(node))[1 : 1 + MAX_ALIASES]
-    facts = int((graph.edges(node).relation != 0).sum())
+    relation = graph.edges(node).relation
+    facts = len(relation) - int(np.searchsorted(relation, 1))  # sorted: reflexive edges come first
     return bodies.EntitySummary(id=graph.id(node), label=graph.label(node), aliases=aliases, facts=facts)
 
 

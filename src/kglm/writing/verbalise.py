@@ -333,7 +333,8 @@ def _facts(graph: KnowledgeGraph) -> tuple[Ints, Ints, Ints]:
     head = np.searchsorted(base.edge_offsets, place, side="right") - 1
     kept = ~np.isin(head, np.fromiter(touched, np.int64, len(touched)))
     parts = [(head[kept], base.edge_relation[place[kept]], base.edge_tail[place[kept]])]
-    for node, (relation, tail) in touched.items():
+    for node in touched:
+        relation, tail = graph.edges(node)
         forward = is_fact(relation)
         parts.append((np.full(int(forward.sum()), node), relation[forward], tail[forward]))
     heads, relations, tails = (np.concatenate(column).astype(np.int64) for column in zip(*parts, strict=True))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from fastapi import APIRouter, Request
 
 from kglm.kg.edits import FactEdit
@@ -13,12 +15,15 @@ from kglm.serve.sessions import AppliedEdit, Session
 from kglm.serve.work import YieldPoint
 
 router = APIRouter(prefix="/api")
+MAX_REMOVED = 100
+"""Removed tails that a response lists; an edit of a hub can remove many more."""
 
 
 def edit_body(graph: KnowledgeGraph, number: int, applied: AppliedEdit) -> bodies.Edit:
     edit = applied.edit
     head, tail = views.entity_of(graph, edit.head), views.entity_of(graph, edit.tail)
     relation = views.relation_of(graph, edit.relation)
+    removed = (id for id in applied.removed if id != edit.tail or edit.action == "remove")
     return bodies.Edit(
         number=number,
         action=edit.action,
@@ -26,7 +31,7 @@ def edit_body(graph: KnowledgeGraph, number: int, applied: AppliedEdit) -> bodie
         relation=relation,
         tail=tail,
         text=f"{head.label} —{relation.label}→ {tail.label}",
-        removed=[views.entity_of(graph, id) for id in applied.removed if id != edit.tail or edit.action == "remove"],
+        removed=[views.entity_of(graph, id) for id in islice(removed, MAX_REMOVED)],
     )
 
 

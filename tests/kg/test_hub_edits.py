@@ -1,0 +1,130 @@
+"""Edits of hubs: an edit reads the facts of its key, and many changes of one node are merged at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kglm.kg import overlay
+from kglm.kg.edits import FactEdit
+from kglm.kg.graph import KnowledgeGraph
+from kglm.kg.name_prefixes import nodes_named_like
+from kglm.kg.overlay import Edges, _merged
+from kglm.kg.resolve import SAMPLES, parse_fact
+from support.hubs import DEGREE, counting, hub_store
+from support.worlds import facts_of
+
+FEW = 2 * SAMPLES + 20
+"""Rows that an edit may read, samples of tails included."""
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Iterator[KnowledgeGraph]:
+    with KnowledgeGraph.open(hub_store(tmp_path), writable=True) as graph:
+        yield graph
+
+
+@pytest.mark.parametrize(
+    ("action", "text"),
+    [
+        ("set", "Great List | country | Borduria"),
+        ("add", "Great List | has part | Borduria"),
+        ("remove", "Great List | has part | Part Q1234"),
+        ("remove", "Q1234 P31 Q2"),
+    ],
+)
+def test_an_edit_reads_its_key(hub: KnowledgeGraph, action: str, text: str) -> None:
+    before = facts_of(hub)
+    with counting() as counted:
+        hub.edit([FactEdit(action, *parse_fact(hub, text))])  # type: ignore[arg-type]
+    assert counted.rows < FEW
+    assert facts_of(hub) != before
+    with counting() as counted:
+        hub.undo()
+    assert counted.rows < FEW
+    assert facts_of(hub) == before
+
+
+def count_merges(patch: pytest.MonkeyPatch) -> list[int]:
+    """The number of changes in each merge from now on."""
+    found: list[int] = []
+
+    def merged(edges: Edges, changes: Mapping[tuple[int, int], bool]) -> Edges:
+        found.append(len(changes))
+        return _merged(edges, changes)
+
+    patch.setattr(overlay, "_merged", merged)
+    return found
+
+
+def test_set_of_a_relation_with_many_tails(hub: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each fact is read once, and the edges of the hub are copied once."""
+    before, merged = facts_of(hub), count_merges(monkeypatch)
+    with counting() as counted:
+        changes = hub.set("Q1", "P527", "Q31")
+    assert len(changes) == DEGREE + 1 and counted.rows < DEGREE + FEW
+    assert hub.tails(hub.number("Q1"), hub.find_relation("P527") or 0).tolist() == [hub.number("Q31")]
+    assert merged == [DEGREE + 1]
+    monkeypatch.undo()
+    expected = {fact for fact in before if "P527" not in fact[1] or "Q1" not in fact}
+    assert facts_of(hub) == expected | {("Q1", "P527", "Q31"), ("Q31", "R:P527", "Q1")}
+    hub.undo()
+    assert facts_of(hub) == before
+    with KnowledgeGraph.open(hub.store.path) as again:
+        assert facts_of(again) == before
+
+
+def test_replayed_changes_of_a_hub_are_merged_once(hub: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub.edit([FactEdit("remove", "Q1", "P527", f"Q{100 + number}") for number in range(0, 900, 3)])
+    merged = []
+    monkeypatch.setattr(
+        overlay, "_merged", lambda edges, changes: merged.append(len(changes)) or _merged(edges, changes)
+    )
+    with KnowledgeGraph.open(hub.store.path) as again:
+        assert merged == [], "edges are merged when they are read"
+        assert len(again.edges(again.number("Q1")).tail) == DEGREE + 2 - 300
+        assert merged == [300]
+        again.edges(again.number("Q1"))
+        assert merged == [300]
+
+
+def test_a_fork_shares_changes_that_are_not_merged_yet(hub: KnowledgeGraph) -> None:
+    hub.remove("Q1", "P527", "Q100")
+    one, two = hub.fork(), hub.fork()
+    one.remove("Q1", "P527", "Q101")
+    two.add("Q1", "P527", "Q31")
+    degrees = [len(graph.edges(graph.number("Q1")).tail) for graph in (hub, one, two)]
+    assert degrees == [DEGREE + 1, DEGREE, DEGREE + 2]
+
+
+EDGE = st.tuples(st.integers(0, 4), st.integers(0, 6))
+
+
+@given(st.sets(EDGE), st.lists(st.tuples(EDGE, st.booleans()), max_size=12))
+def test_merging_is_adding_and_removing_in_order(before: set[tuple[int, int]], steps: list[tuple]) -> None:
+    expected = set(before)
+    for edge, present in steps:
+        (expected.add if present else expected.discard)(edge)
+    columns = np.array(sorted(before), np.int32).reshape(-1, 2).T
+    found = _merged(Edges(*columns), dict(steps))
+    assert list(zip(found.relation.tolist(), found.tail.tolist(), strict=True)) == sorted(expected)
+    assert found.relation.dtype == found.tail.dtype == np.int32
+
+
+def test_degrees_literals_and_names_by_the_arrays(tmp_path: Path) -> None:
+    with KnowledgeGraph.open(hub_store(tmp_path, 40)) as graph:
+        fork = graph.fork()
+        fork.remove("Q1", "P527", "Q100")
+        fork.add("Q1", "P17", "T::11::+2013-03-21T00:00:00Z")
+        nodes = np.arange(len(fork))
+        assert fork.degrees(nodes).tolist() == [len(fork.edges(node).tail) for node in nodes.tolist()]
+        assert fork.are_literals(nodes).tolist() == [fork.id(node)[:3] in ("T::", "V::") for node in nodes.tolist()]
+        for starts in (["Part"], ["Q1", "Great"], ["Part Q139", "x" * 50], [], [""], ["é"]):
+            texts = tuple(filter(None, starts))
+            named = [node for node in nodes.tolist() if any(name.startswith(texts) for name in fork.names(node))]
+            assert nodes_named_like(fork, nodes, starts).tolist() == named
