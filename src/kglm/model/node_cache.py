@@ -8,7 +8,7 @@ import numpy as np
 
 from kglm.model.arrays import Floats, Ints
 
-WINDOW = 256
+WINDOW = 500
 """Positions for which the scores of a node are computed together."""
 
 
