@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from kglm.marginal.cache import NO_CACHE, Cache
-from kglm.marginal.windows import KEPT, HiddenWindows, Recent
+from kglm.marginal.windows import KEPT, HiddenWindows, Recent, empty
 from kglm.model.aliases import AliasTable
 from kglm.model.arrays import Bools, Floats, Ints, array
 from kglm.model.chunk import FIRST_WORD, LATER_WORD
@@ -46,7 +46,7 @@ class WordTable:
         """log p(x_t | no entity) of the model, not a number until it is computed, and p(x_t) of the cache."""
         self._plain: dict[float, Floats] = {}
         """log p of the mixture of both, by penalty; not a number until it is computed."""
-        self._scored = Recent[dict[MentionWord, tuple[float, bool]]](lambda _: {}, KEPT)
+        self._scored = Recent[dict[MentionWord, tuple[float, bool]]](KEPT)
         """Scores by window."""
 
     def __len__(self) -> int:
@@ -96,7 +96,7 @@ class WordTable:
         by_window: dict[int, list[MentionWord]] = {}
         for word in dict.fromkeys(wanted):
             number = self._hidden.of(word.t)
-            if word not in self._scored[number]:
+            if word not in self._scored.get(number, empty):
                 by_window.setdefault(number, []).append(word)
         for number, missing in by_window.items():
             missing.sort(key=lambda word: word.node)  # aliases of an entity are encoded once for words scored together
@@ -105,13 +105,13 @@ class WordTable:
                 log_z_I = self._log_z(missing, h_x_TH, first)
                 for start in range(0, len(missing), AT_ONCE):
                     some = slice(start, start + AT_ONCE)
-                    self._scored[number].update(self._score(missing[some], log_z_I[some], h_x_TH, first))
+                    self._scored.get(number, empty).update(self._score(missing[some], log_z_I[some], h_x_TH, first))
 
     def log_p(self, wanted: Sequence[MentionWord]) -> tuple[Floats, Bools]:
         """log p(x_t | entity), and whether it is scored as the unknown word."""
-        if not all(word in self._scored[self._hidden.of(word.t)] for word in wanted):
+        if not all(word in self._scored.get(self._hidden.of(word.t), empty) for word in wanted):
             self.prepare(wanted)
-        values = [self._scored[self._hidden.of(word.t)][word] for word in wanted]
+        values = [self._scored.get(self._hidden.of(word.t), empty)[word] for word in wanted]
         return np.array([p for p, _ in values], np.float64), np.array([unknown for _, unknown in values], np.bool_)
 
     def of(self, first: int, node_TS: Ints, begun_TS: Ints, penalty: float) -> tuple[Floats, Floats]:

@@ -11,7 +11,7 @@ from kglm.errors import KglmError
 from kglm.kg.graph import KnowledgeGraph
 from kglm.marginal.cache import NO_CACHE, Cache
 from kglm.marginal.entity_words import MentionWord, WordTable
-from kglm.marginal.windows import KEPT, WINDOW, CueWindows, HiddenWindows, LatentWindows, Recent
+from kglm.marginal.windows import KEPT, WINDOW, CueWindows, HiddenWindows, LatentWindows, Recent, empty
 from kglm.model.arrays import Floats
 from kglm.model.histories import CONTINUE, FIRST, NONE, Histories
 from kglm.model.kglm import Kglm
@@ -78,7 +78,7 @@ class PreparedText:
         self.candidates = candidates
         self.unknown_types = max(components.vocabulary.unknown_types, 1)
         self._history = components.history
-        self._gains = Recent[dict[tuple[int, int, int, float], float]](lambda _: {}, KEPT)
+        self._gains = Recent[dict[tuple[int, int, int, float], float]](KEPT)
         """Gains of single words, by window."""
 
     def __len__(self) -> int:
@@ -153,7 +153,7 @@ class PreparedText:
 
     def _gain(self, begun: int, node: int, t: int, penalty: float) -> float:
         """log p(continue, x_t | entity) − log p(none, x_t), for a mention that began at position `begun`."""
-        gains, key = self._gains[self.hidden.of(t)], (begun, node, t, penalty)
+        gains, key = self._gains.get(self.hidden.of(t), empty), (begun, node, t, penalty)
         found = gains.get(key)
         if found is None:
             state = inside_state(self.aliases[node], self.text.surface[begun + 1 : t + 1])

@@ -8,7 +8,7 @@ The results do not depend on the size of the windows.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -35,16 +35,16 @@ ValueT = TypeVar("ValueT")
 class Recent(Generic[ValueT]):
     """Values by number, made when they are needed; the latest ones are kept."""
 
-    def __init__(self, make: Callable[[int], ValueT], count: int) -> None:
-        self._make = make
+    def __init__(self, count: int) -> None:
         self._count = count
         self._kept: dict[int, ValueT] = {}
 
-    def __getitem__(self, number: int) -> ValueT:
+    def get(self, number: int, make: Callable[[int], ValueT]) -> ValueT:
+        """The value of a number, made if it is not kept."""
         if number in self._kept:
             value = self._kept[number] = self._kept.pop(number)  # the latest is the last
             return value
-        value = self._make(number)
+        value = make(number)
         self._kept[number] = value
         while len(self._kept) > self._count:
             del self._kept[next(iter(self._kept))]
@@ -56,6 +56,11 @@ class Recent(Generic[ValueT]):
     def values(self) -> Sequence[ValueT]:
         """The values that are kept."""
         return list(self._kept.values())
+
+
+def empty(_: int) -> dict[Any, Any]:
+    """Make an empty dictionary."""
+    return {}
 
 
 class HiddenWindows:
@@ -70,7 +75,7 @@ class HiddenWindows:
         self._words_T = torch.from_numpy(text.words_N[ahead : len(text) + ahead])
         self._states: list[EncoderState | None] = [None]
         """The encoder's state before each window that has been reached."""
-        self._hidden = Recent(self._read, max(KEPT, KEPT_POSITIONS // length))
+        self._hidden = Recent[Tensor](max(KEPT, KEPT_POSITIONS // length))
 
     def of(self, t: int) -> int:
         """Number of the window of position t."""
@@ -86,7 +91,7 @@ class HiddenWindows:
 
     def __getitem__(self, number: int) -> Tensor:
         """h at the positions of a window (T × size of h)."""
-        return self._hidden[number]
+        return self._hidden.get(number, self._read)
 
     def between(self, start: int, stop: int) -> Tensor:
         """h at the positions [start, stop)."""
@@ -110,10 +115,10 @@ class CueWindows:
 
     def __init__(self, features: GraphFeatures, text: Text, *, length: int = WINDOW) -> None:
         self._features, self._text, self._length = features, text, length
-        self._cues = Recent(self._find, KEPT)
+        self._cues = Recent[TextCues | None](KEPT)
 
     def __getitem__(self, number: int) -> TextCues | None:
-        return self._cues[number]
+        return self._cues.get(number, self._find)
 
     def _find(self, number: int) -> TextCues | None:
         start = number * self._length
@@ -132,17 +137,17 @@ class LatentWindows:
             self._relation_RD = model.relation_vectors()
         self._log_z_T = np.full(len(text), np.nan)
         """Sums over all entities of p(e | new), which take longest: they are kept for the whole text."""
-        self._tables = Recent(self._make, KEPT)
+        self._tables = Recent[TextLatent](KEPT)
 
     def at(self, t: int) -> TextLatent:
         """The distributions at position t and at the other positions of its window."""
-        return self._tables[self.hidden.of(t)]
+        return self._tables.get(self.hidden.of(t), self._make)
 
     def new_entities_at(self, t: int) -> TextNewEntities:
         """p(e | new) at position t and at the other positions of its window."""
         number = self.hidden.of(t)
         if number in self._tables:
-            return self._tables[number].new_entities
+            return self.at(t).new_entities
         start, stop = self.hidden.bounds(number)
         _, h_p_TD, h_r_TD = self._model.hidden(self.hidden[number])
         return TextNewEntities(
