@@ -6,6 +6,8 @@ merged and their probabilities added. The result is a sum over distinct annotati
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from kglm.errors import ConfigError
@@ -93,8 +95,12 @@ def _check_size(prepared: PreparedText, t: int, width: int | None, steps: int) -
 
 def _recombined(histories: Histories, log_w_S: Floats) -> tuple[Ints, Floats]:
     """Index of one history of each group with the same future, and the log of the group's total weight."""
-    first: dict[bytes, int] = {}
-    group_S = np.array([first.setdefault(histories.key(k), len(first)) for k in range(len(histories))])
+    heads = histories.heads()
+    times = Counter(heads)
+    first: dict[bytes | int, int] = {}
+    # the whole key is compared only if another history has the same head
+    keys = (k if times[head] == 1 else histories.key(k) for k, head in enumerate(heads))
+    group_S = np.array([first.setdefault(key, len(first)) for key in keys])
     total_G = np.full(len(first), -np.inf)
     np.logaddexp.at(total_G, group_S, log_w_S)
     _, keep_G = np.unique(group_S, return_index=True)
