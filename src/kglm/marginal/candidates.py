@@ -63,7 +63,7 @@ class NameCandidates:
         for t, _, nodes in names.spans(targets):
             found[t].update(dict.fromkeys(node for node in nodes if targets[t] in aliases[node].surface))
         linked = _linked(graph, sorted({node for nodes in found for node in nodes}))
-        kept = _most_probable(found, linked, latent, namesakes)
+        kept = _most_probable(found, linked, latent, words, namesakes)
         _add_literals(kept, targets, graph, aliases)
         _add_parts(kept, targets, aliases, words)
         _add_pronoun_candidates(kept, targets, graph)
@@ -124,7 +124,7 @@ def _linked(graph: KnowledgeGraph, nodes: Sequence[int]) -> set[int]:
 
 
 def _most_probable(
-    found: Sequence[dict[int, None]], linked: set[int], latent: LatentWindows, namesakes: int
+    found: Sequence[dict[int, None]], linked: set[int], latent: LatentWindows, words: WordTable, namesakes: int
 ) -> list[set[int]]:
     """The candidates to keep at each position: linked ones first, then by p(e | new)."""
     pairs = [(t, node) for t, nodes in enumerate(found) for node in nodes]
@@ -133,10 +133,10 @@ def _most_probable(
         return kept
     t_N, node_N = (np.array(column, np.int64) for column in zip(*pairs, strict=True))
     score_N = 1e6 * np.isin(node_N, np.fromiter(linked, np.int64, len(linked)))
-    window_N = t_N // latent.hidden.length
-    for number in np.unique(window_N).tolist():
-        here = slice(*np.searchsorted(window_N, [number, number + 1]))
-        score_N[here] += latent.new_entities_at(int(t_N[here][0])).log_probs(t_N[here], node_N[here])
+    for start, stop in map(latent.hidden.bounds, range(len(latent.hidden.ends()))):
+        here = slice(*np.searchsorted(t_N, [start, stop]))
+        score_N[here] += latent.new_entities_at(start).log_probs(t_N[here], node_N[here])
+        words.plain(0.0, start, stop)  # needed later, when the hidden states may be gone
     for place in np.lexsort((node_N, -score_N, t_N)).tolist():
         t, node = pairs[place]
         if len(kept[t]) < namesakes:
