@@ -174,7 +174,8 @@ def main() -> None:
                 cases[f"{PARTS} × {part:,}"] = Case(method, parts, part, home)
                 results[method] = {name: pool.submit(measured, case).result() for name, case in cases.items()}
                 show(method, results[method])
-    report(results, lengths, options.json, options.chart)
+                write(results, lengths, options.json, options.chart)  # after each method: the whole takes long
+    compare(results, lengths)
 
 
 def replace_rows(run: Run, rows: int) -> Run:
@@ -188,16 +189,20 @@ def show(method: str, costs: dict[str, Cost]) -> None:
     print_table(("words", "s / 1,000 words", "words / s", "peak MiB", "of that new"), rows, title=method)
 
 
-def report(
-    results: dict[str, dict[str, Cost]], lengths: Sequence[int], json_file: Path | None, chart: Path | None
-) -> None:
-    """Print how one long document compares with its parts, and write the files."""
+def compare(results: dict[str, dict[str, Cost]], lengths: Sequence[int]) -> None:
+    """Print how one long document compares with its parts."""
     rows = []
     for method, costs in results.items():
         *_, one, ten = costs.values()
         rows.append((method, one.rate, ten.rate, one.rate / ten.rate, one.memory, ten.memory))
     columns = ("method", "one: s / 1,000 words", "ten", "ratio", "one: peak MiB", "ten")
     print_table(columns, rows, title=f"one document of {lengths[-1]:,} words against {PARTS} of a tenth")
+
+
+def write(
+    results: dict[str, dict[str, Cost]], lengths: Sequence[int], json_file: Path | None, chart: Path | None
+) -> None:
+    """Write the results so far to the files that are given."""
     if json_file is not None:
         values = {
             method: {name: vars(cost) | {"rate": cost.rate} for name, cost in costs.items()}

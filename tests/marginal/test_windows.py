@@ -1,4 +1,4 @@
-"""A text that is read in windows has the estimates of one that is read at once, at a cost that grows with its length."""
+"""A text that is read in windows has the estimates of one that is read at once; the work grows with its length."""
 
 from __future__ import annotations
 
