@@ -18,7 +18,8 @@ from kglm.marginal.cache import NO_CACHE, Cache
 from kglm.marginal.candidates import NameCandidates
 from kglm.marginal.estimate import Estimate, MarginalConfig, log_marginal
 from kglm.marginal.importance import _Uniform, draw, proposal_latent
-from kglm.marginal.prepared_text import AllEntities, PreparedText
+from kglm.marginal.prepared_text import AllEntities, PreparedText, read
+from kglm.marginal.tracked import track
 from kglm.marginal.windows import HiddenWindows, Recent
 from kglm.model.latent import TextLatent
 from kglm.model.text import hidden_states
@@ -99,6 +100,17 @@ def test_hidden_states_in_windows(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> 
             torch.testing.assert_close(cut[number], whole_TD[start:stop])
         torch.testing.assert_close(cut.between(5, 14), whole_TD[5:14])
         assert cut.ends() == [4, 8, 12, 16, 20, 24, 28, 30]
+
+
+@pytest.mark.parametrize("method", ["importance", "particle"])
+def test_entity_nlm_in_windows(toy: Toy, method: Any) -> None:
+    text = read(toy, Document("t", [START, *words(toy, 30)]))
+    found = [
+        track(text, toy.tracker, toy.tracker_proposal, 4, method=method, seed=2, window=size).totals_T
+        for size in (*SIZES, 100)
+    ]
+    for totals_T in found:
+        np.testing.assert_allclose(totals_T, found[-1], rtol=0, atol=1e-6)
 
 
 def test_recent_keeps_the_latest() -> None:
