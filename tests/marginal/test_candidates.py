@@ -65,6 +65,7 @@ def test_lookahead_lengths(toy: Toy) -> None:
 
 def test_words_are_scored_in_one_batch(toy: Toy) -> None:
     view = prepared(toy)
+    view.prepare(0)
     known = len(view.words)
     beam_search(view, 3)
     assert known and len(view.words) - known <= 12, "only continuations beyond the end of a name are added later"

@@ -17,6 +17,7 @@ from kglm.errors import ConfigError
 from kglm.marginal.beam import beam_search, exact
 from kglm.marginal.cache import Cache
 from kglm.marginal.prepared_text import AllEntities, PreparedText
+from kglm.marginal.windows import WINDOW
 from kglm.model.options import LatentConfig
 from kglm.text.document import START, Document
 from support.brute_force import enumerate_log_joint
@@ -26,8 +27,9 @@ TEXTS = [["Mario", "is", "Boy"], ["Game", "Boy", "Tennis"], ["Mario", "Land", "1
 PENALTIES = (0.0, math.log(5))
 
 
-def prepared(toy: Toy, words: list[str]) -> PreparedText:
-    return PreparedText(toy, toy.model, Document("t", [START, *words]), AllEntities(len(toy.graph)))
+def prepared(toy: Toy, words: list[str], window: int = WINDOW) -> PreparedText:
+    document = Document("t", [START, *words])
+    return PreparedText(toy, toy.model, document, AllEntities(len(toy.graph)), window=window)
 
 
 def brute_force(toy: Toy, words: list[str]) -> dict[float, float]:
@@ -57,7 +59,8 @@ def unknown(toy: Toy, step: Step) -> bool:
 def test_exact_enumeration_equals_brute_force(tmp_path: Path, name: str, words: list[str]) -> None:
     toy = make_toy(tmp_path, **OPTIONS[name])  # type: ignore[arg-type]
     for penalty, truth in brute_force(toy, words).items():
-        assert exact(prepared(toy, words), penalty=penalty)[-1] == pytest.approx(truth, rel=1e-9)
+        for window in (1, 2, WINDOW):
+            assert exact(prepared(toy, words, window), penalty=penalty)[-1] == pytest.approx(truth, rel=1e-9)
 
 
 def test_the_toy_scores_words_like_the_model(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -98,3 +99,18 @@ def test_they_follow_edits(graph: KnowledgeGraph) -> None:
     assert cues.kind_words(graph.number("Q2")) == set()
     fork.edit([NewEntity("P_friend", ("friend",)), FactEdit("add", "Q1", "P_friend", "Q2")])
     assert named(cues.on(fork), "A friend of Ann is") == {"P_friend": 1}
+
+
+def test_only_words_that_can_be_cues_are_read(graph: KnowledgeGraph) -> None:
+    text = [START, *(["is", "in", "the", "state", "of"] * 400)]
+    read = list[str]()
+
+    class Counted(list[str]):
+        def __getitem__(self, index: Any) -> Any:
+            found = super().__getitem__(index)
+            read.extend(found if isinstance(index, slice) else [found])
+            return found
+
+    cues = Cues(graph, str.split)
+    assert np.array_equal(cues.relations(Counted(text), 1000, 7), cues.relations(text)[1000:1007])
+    assert len(read) <= WINDOW + 7

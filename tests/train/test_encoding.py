@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 
@@ -12,12 +13,13 @@ from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import NEW, REFLEXIVE
 from kglm.model.aliases import AliasTable
 from kglm.model.buckets import bucket
+from kglm.model.cues import NamedRelation
 from kglm.model.mention_state import INSIDE, STATES, outside_states
 from kglm.model.types import Type
 from kglm.text.document import START, Document, Mention
 from kglm.text.vocabulary import PADDING, UNKNOWN, Vocabulary
-from kglm.train.chunks import Piece, whole
-from support.toys import YEAR, Toy, make_toy
+from kglm.train.chunks import ChunkBuilder, Piece, whole
+from support.toys import YEAR, Toy, annotated, make_toy, random_documents, random_texts
 from support.worlds import make_store
 
 TEXT = [START, "Mario", "Land", "is", "Game", "Boy", "1989"]
@@ -141,3 +143,50 @@ class TestAliases:
             for seed in ("0", "1")
         }
         assert len(outputs) == 1 and b"'b'" in outputs.pop()
+
+
+def test_what_was_mentioned_before_a_piece(toy: Toy) -> None:
+    """Compared with a walk over the whole document, for every piece of it."""
+    for document in random_documents(toy, 6):
+        encoded = toy.encoder.encode(document)
+        slots = encoded.slot_T.tolist()
+        for start in range(len(encoded) + 1):
+            assert encoded.entities_before(start) == 1 + max(slots[:start], default=-1)
+            for end in range(start, len(encoded) + 1):
+                after = [t > 0 and slots[t - 1] >= 0 for t in range(start, end)]
+                assert encoded.after_mention(start, end).tolist() == after
+                mentioned = [[slot for slot in slots[:t] if slot >= 0] for t in range(start, end)]
+                assert encoded.current(start, end).tolist() == [before[-1] if before else -1 for before in mentioned]
+
+
+def test_pieces_of_a_long_document_take_no_work_for_the_words_before(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The document's own introductions are counted once, and cues are found in blocks."""
+    monkeypatch.setattr("kglm.train.encoding.CUE_BLOCK", 4)
+    read, relations = list[int](), toy.encoder.cues.relations
+
+    def counted(surface: Sequence[str], first: int, count: int) -> np.ndarray:
+        read.append(count)
+        return relations(surface, first, count)
+
+    monkeypatch.setattr(toy.encoder.cues, "relations", counted)
+    document = annotated(toy, random_texts(toy, 40, 1)[0])
+    encoded = toy.encoder.encode(document)
+    assert read == [4] * 10
+    whole_TK2 = relations(document.tokens)
+    np.testing.assert_array_equal(encoded.named.value_F3, NamedRelation.of(whole_TK2).value_F3)
+    np.testing.assert_array_equal(encoded.named.relation_F, NamedRelation.of(whole_TK2).relation_F)
+    for start in encoded.starts:
+        named = np.flatnonzero(whole_TK2[start.target].any(1)).tolist() if start.paths else []
+        assert [relation for relation, _, _ in start.cues] == named
+
+    asked = list[int]()
+
+    class Counts(dict[int, int]):
+        def get(self, node: int, default: int = 0) -> int:  # type: ignore[override]
+            asked.append(node)
+            return default
+
+    builder, encoded.counted = ChunkBuilder(toy.features, introductions=Counts({-1: 1})), True
+    for start in range(0, len(encoded), 5):
+        builder.build([Piece(encoded, start, start + 5)])
+    assert asked == encoded.introduced

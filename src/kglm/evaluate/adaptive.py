@@ -80,7 +80,8 @@ def adaptive_log_probs(
             target_S = words_T[start + 1 : end + 1]
             log_p_S = model.words.log_prob(h_SH, target_S)
         log_p.append(array(log_p_S))
-        hidden.append(h_SH.detach())
+        if adaptation.cache:
+            hidden.append(h_SH.detach())
         if dynamic:
             _update_weights(model, -log_p_S.mean(), trained, adaptation)
     log_p_T, cache = np.concatenate(log_p), adaptation.cache

@@ -45,10 +45,14 @@ class Cache:
 
     def probabilities(self, h_TH: Tensor, surface: Sequence[str]) -> Floats:
         """Cache probability of each target, Σ α_i; the first word of `surface` is given, not a target."""
+        return self.last_probabilities(h_TH, surface, len(h_TH))
+
+    def last_probabilities(self, h_TH: Tensor, surface: Sequence[str], count: int) -> Floats:
+        """The same of the last `count` targets alone; `h_TH` need not reach further back than the cache does."""
         number: dict[str, int] = {}
         word_T = torch.tensor([number.setdefault(word, len(number)) for word in surface[1 : len(h_TH) + 1]])
         blocks = [np.zeros(0)]
-        for start in range(0, len(h_TH), BLOCK):
+        for start in range(len(h_TH) - count, len(h_TH), BLOCK):
             blocks.append(self._block(h_TH, word_T, start, min(start + BLOCK, len(h_TH))))
         return np.concatenate(blocks)
 
@@ -61,10 +65,13 @@ class Cache:
         alpha_ST = torch.nan_to_num(score_ST.softmax(-1))  # the first word has no earlier words
         return array((alpha_ST * (word_T[start:end, None] == word_T[first:end])).sum(-1))
 
-    def mixed(self, log_p_T: Floats, cache_T: Floats, unknown_T: Bools, penalty: float) -> Floats:
-        """log p of the mixture of model and cache; unknown words from the model cost `penalty` more."""
+    def mixed(self, log_p_T: Floats, cache_T: Floats, unknown_T: Bools, penalty: float, first: int = 0) -> Floats:
+        """log p of the mixture of model and cache; unknown words from the model cost `penalty` more.
+
+        `first` is the position of the first of these targets.
+        """
         share_T = np.full(len(log_p_T), self.share)
-        share_T[:1] = 0.0
+        share_T[: max(1 - first, 0)] = 0.0
         with np.errstate(divide="ignore"):
             log_cache_T = np.log(cache_T * share_T)
         return np.asarray(np.logaddexp(log_p_T + np.log1p(-share_T) - penalty * unknown_T, log_cache_T))

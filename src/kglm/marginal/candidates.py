@@ -9,8 +9,10 @@ The particle filter also covers other entities; the beam does not, and is a lowe
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 from collections.abc import Sequence
+from itertools import islice
 
 import numpy as np
 
@@ -19,11 +21,11 @@ from kglm.kg.literals.literal import is_literal
 from kglm.linking.coreference import PRONOUNS
 from kglm.linking.name_index import NameIndex
 from kglm.marginal.cache import NO_CACHE, Cache
-from kglm.marginal.entity_words import MentionWord, WordTable
+from kglm.marginal.entity_words import WordTable
 from kglm.marginal.prepared_text import AllEntities, PreparedText
+from kglm.marginal.windows import WINDOW, LatentWindows
 from kglm.model.aliases import AliasTable
 from kglm.model.kglm import Kglm
-from kglm.model.latent import TextLatent
 from kglm.model.text import Components, Text
 from kglm.text.document import Document
 
@@ -33,6 +35,8 @@ MAX_ANTECEDENTS = 3
 """Number of entities named last that a pronoun may refer to."""
 MAX_LITERALS = 5_000
 """Dates and quantities of one entity whose texts are looked for."""
+KEPT_LENGTHS = 1 << 16
+"""Number of lengths that are kept."""
 SURPRISE = -3.0
 """log p of a plain word above which it is not tried as a part of a name."""
 
@@ -48,7 +52,7 @@ class NameCandidates:
         graph: KnowledgeGraph,
         aliases: AliasTable,
         names: NameIndex,
-        latent: TextLatent,
+        latent: LatentWindows,
         words: WordTable,
         *,
         namesakes: int = NAMESAKES,
@@ -61,12 +65,11 @@ class NameCandidates:
         for t, _, nodes in names.spans(targets):
             found[t].update(dict.fromkeys(node for node in nodes if targets[t] in aliases[node].surface))
         linked = _linked(graph, sorted({node for nodes in found for node in nodes}))
-        kept = _most_probable(found, linked, latent, namesakes)
+        kept = _most_probable(found, linked, latent, words, namesakes)
         _add_literals(kept, targets, graph, aliases)
         _add_parts(kept, targets, aliases, words)
         _add_pronoun_candidates(kept, targets, graph)
         self._at = [sorted(nodes) for nodes in kept]
-        words.prepare(self._required_words())
 
     def at(self, t: int) -> Sequence[int]:
         return self._at[t]
@@ -75,33 +78,33 @@ class NameCandidates:
         """Number of words from position t on that are consecutive words of one of the entity's names."""
         found = self._length.get((t, node))
         if found is None:
-            found = self._length[t, node] = _run(self._aliases[node].names, self._text.surface[t + 1 :])
+            if len(self._length) >= KEPT_LENGTHS:
+                self._length.clear()
+            found = self._length[t, node] = _run(self._aliases[node].names, self._text.surface, t + 1)
         return found
-
-    def _required_words(self) -> list[MentionWord]:
-        """Mention words that every estimator needs; scoring them together is much faster."""
-        return [
-            MentionWord(later, node, t)
-            for t, nodes in enumerate(self._at)
-            for node in nodes
-            for later in range(t, min(t + self.length(t, node) + 1, len(self._text)))
-        ]
 
 
 def prepare_text(
-    components: Components, model: Kglm, document: Document, names: NameIndex, cache: Cache = NO_CACHE
+    components: Components,
+    model: Kglm,
+    document: Document,
+    names: NameIndex,
+    cache: Cache = NO_CACHE,
+    *,
+    window: int = WINDOW,
 ) -> PreparedText:
     """A text with the candidates of its names."""
-    prepared = PreparedText(components, model, document, AllEntities(len(components.features.graph)), cache)
+    every = AllEntities(len(components.features.graph))
+    prepared = PreparedText(components, model, document, every, cache, window=window)
     prepared.candidates = NameCandidates(
         prepared.text, prepared.graph, prepared.aliases, names, prepared.latent, prepared.words
     )
     return prepared
 
 
-def _run(names: Sequence[Sequence[str]], words: Sequence[str]) -> int:
-    """Length of the longest prefix of `words` that is a part of a name; at least 1."""
-    longest = 1
+def _run(names: Sequence[Sequence[str]], words: Sequence[str], first: int) -> int:
+    """Number of words from index `first` on that are consecutive words of a name; at least 1."""
+    longest, words = 1, words[first : first + max(map(len, names), default=0)]
     for name in names:
         for start in range(len(name)):
             length = 0
@@ -123,7 +126,7 @@ def _linked(graph: KnowledgeGraph, nodes: Sequence[int]) -> set[int]:
 
 
 def _most_probable(
-    found: Sequence[dict[int, None]], linked: set[int], latent: TextLatent, namesakes: int
+    found: Sequence[dict[int, None]], linked: set[int], latent: LatentWindows, words: WordTable, namesakes: int
 ) -> list[set[int]]:
     """The candidates to keep at each position: linked ones first, then by p(e | new)."""
     pairs = [(t, node) for t, nodes in enumerate(found) for node in nodes]
@@ -131,9 +134,11 @@ def _most_probable(
     if not pairs:
         return kept
     t_N, node_N = (np.array(column, np.int64) for column in zip(*pairs, strict=True))
-    score_N = latent.new_entities.log_probs(t_N, node_N) + 1e6 * np.isin(
-        node_N, np.fromiter(linked, np.int64, len(linked))
-    )
+    score_N = 1e6 * np.isin(node_N, np.fromiter(linked, np.int64, len(linked)))
+    for start, stop in map(latent.hidden.bounds, range(len(latent.hidden.ends()))):
+        here = slice(*np.searchsorted(t_N, [start, stop]))
+        score_N[here] += latent.new_entities_at(start).log_probs(t_N[here], node_N[here])
+        words.plain(0.0, start, stop)  # needed later, when the hidden states may be gone
     for place in np.lexsort((node_N, -score_N, t_N)).tolist():
         t, node = pairs[place]
         if len(kept[t]) < namesakes:
@@ -145,14 +150,15 @@ def _add_literals(kept: Sequence[set[int]], targets: Sequence[str], graph: Knowl
     """Add dates and quantities of the candidates, where a form of them begins; at most `MAX_LITERALS` of each."""
     heads = sorted({node for nodes in kept for node in nodes})
     tails = [tail[graph.are_literals(tail)][:MAX_LITERALS] for tail in (graph.edges(head).tail for head in heads)]
-    starting: dict[str, list[tuple[int, tuple[str, ...]]]] = {}
+    nodes_of: dict[tuple[str, ...], list[int]] = {}
+    lengths: dict[str, set[int]] = {}
     for node in np.unique(np.concatenate(tails)).tolist() if tails else ():
         for name in aliases[node].names:
-            starting.setdefault(name[0], []).append((node, name))
+            nodes_of.setdefault(name, []).append(node)
+            lengths.setdefault(name[0], set()).add(len(name))
     for t, word in enumerate(targets):
-        for node, name in starting.get(word, ()):
-            if tuple(targets[t : t + len(name)]) == name:
-                kept[t].add(node)
+        for length in lengths.get(word, ()):
+            kept[t].update(nodes_of.get(tuple(targets[t : t + length]), ()))
 
 
 def _add_parts(kept: Sequence[set[int]], targets: Sequence[str], aliases: AliasTable, words: WordTable) -> None:
@@ -164,10 +170,13 @@ def _add_parts(kept: Sequence[set[int]], targets: Sequence[str], aliases: AliasT
             if len(name) > 1:
                 for word in name:
                     by_word.setdefault(word, set()).add(node)
+    often = {
+        word: heapq.nsmallest(NAMESAKES, nodes, key=lambda node: (-times[node], node))
+        for word, nodes in by_word.items()
+    }
     for t, word in enumerate(targets):
-        if words.plain(0.0)[t] < SURPRISE:
-            often = sorted(by_word.get(word, ()), key=lambda node: (-times[node], node))
-            kept[t].update(often[:NAMESAKES])
+        if word in often and words.plain_at(t) < SURPRISE:
+            kept[t].update(often[word])
 
 
 def _add_pronoun_candidates(kept: Sequence[set[int]], targets: Sequence[str], graph: KnowledgeGraph) -> None:
@@ -183,4 +192,4 @@ def _add_pronoun_candidates(kept: Sequence[set[int]], targets: Sequence[str], gr
             named[most] = None
             first = first or [most]
         elif word.casefold() in PRONOUNS:
-            kept[t].update([*first, *list(named)[-MAX_ANTECEDENTS:]])
+            kept[t].update([*first, *islice(reversed(named), MAX_ANTECEDENTS)])

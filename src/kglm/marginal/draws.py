@@ -23,11 +23,11 @@ def draw_related(t: int, histories: Histories, latent: TextLatent, uniform_3S: F
     mentioned = histories.mentioned
     order = np.argsort(mentioned.node_P)  # by entity: the order of slots differs between runs
     slot_S = order[draw_columns(np.exp(histories.parents(t, latent))[:, order], uniform_3S[0])]
-    log_z_P = latent.relations.log_z(t, mentioned.node_P)
+    log_z_S = latent.relations.log_z(t, mentioned.node_P[slot_S])
     found = np.empty(len(slot_S), np.int64)
     for k, slot in enumerate(slot_S.tolist()):
         edges = mentioned.edges(slot)
-        mass = np.exp(latent.relations.log_probs(t, edges.relation, log_z_P[slot]))
+        mass = np.exp(latent.relations.log_probs(t, edges.relation, log_z_S[k]))
         [r] = draw_columns(mass[None], uniform_3S[1, k : k + 1])
         tails = slice(edges.first[r], edges.first[r] + edges.size[r])
         one = EdgeGroups(edges.relation[r : r + 1], np.zeros(1, np.int64), edges.size[r : r + 1], edges.tail[tails])

@@ -15,15 +15,16 @@ from __future__ import annotations
 import math
 import time
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Protocol, TypeVar
 
 import numpy as np
 
 from kglm.errors import ConfigError
-from kglm.marginal.beam import beam_search, exact
-from kglm.marginal.importance import draw, proposal_latent
-from kglm.marginal.particle import ParticleConfig, particle_filter
+from kglm.marginal.beam import BeamSearch, exact
+from kglm.marginal.importance import proposal_latent, samplers
+from kglm.marginal.particle import ParticleConfig, ParticleFilter
 from kglm.marginal.prepared_text import PreparedText
 from kglm.marginal.tracked import track
 from kglm.model.arrays import Floats
@@ -32,6 +33,7 @@ from kglm.model.proposal import Proposal
 from kglm.model.text import Text
 
 Method = Literal["importance", "particle", "beam", "exact"]
+ResultT = TypeVar("ResultT", covariant=True)
 
 
 @dataclass(frozen=True)
@@ -163,15 +165,18 @@ def _importance(
     if proposal is None:
         raise ConfigError("importance sampling needs a proposal: none is given", remedy="give --proposal RUN")
     latent = proposal_latent(prepared, proposal, temperature=config.temperature, peek=config.peek)
-    totals_T = upp_T = np.full(len(prepared), -np.inf)
-    weights = []
-    for drawn in draw(prepared, latent, config.samples, block=config.block, seed=seed, penalty=penalty):
-        log_w_TS = np.cumsum(drawn.log_p_TS - drawn.log_q_TS, 0)
-        upp_TS = log_w_TS - np.cumsum(drawn.unknown_penalty_TS, 0)
-        totals_T = np.logaddexp(totals_T, np.logaddexp.reduce(log_w_TS, 1))
-        upp_T = np.logaddexp(upp_T, np.logaddexp.reduce(upp_TS, 1))
-        weights.append(log_w_TS[-1] if len(log_w_TS) else np.zeros(log_w_TS.shape[1]))
-    log_w_S = np.concatenate(weights)
+    sampling = samplers(prepared, latent, config.samples, block=config.block, seed=seed, penalty=penalty)
+    totals_T, upp_T = np.empty(len(prepared)), np.empty(len(prepared))
+    log_w_S, upp_S = np.zeros(config.samples), np.zeros(config.samples)
+    start = 0
+    for stop in prepared.hidden.ends():
+        drawn = [sampler.read(stop) for sampler in sampling]
+        log_w_TS = np.concatenate([each.log_p_TS - each.log_q_TS for each in drawn], 1)
+        upp_TS = log_w_TS - np.concatenate([each.unknown_penalty_TS for each in drawn], 1)
+        log_w_TS, upp_TS = log_w_S + np.cumsum(log_w_TS, 0), upp_S + np.cumsum(upp_TS, 0)
+        totals_T[start:stop] = np.logaddexp.reduce(log_w_TS, 1)
+        upp_T[start:stop] = np.logaddexp.reduce(upp_TS, 1)
+        log_w_S, upp_S, start = log_w_TS[-1], upp_TS[-1], stop
     log_count = math.log(config.samples)
     return totals_T - log_count, upp_T - log_count, log_w_S, effective_size(log_w_S)
 
@@ -181,23 +186,38 @@ def _particle(
 ) -> Result:
     del proposal
     filtering = ParticleConfig(config.samples)
-    plain = particle_filter(prepared, filtering, seed)
-    penalised = (
-        particle_filter(prepared, filtering, seed, penalty=penalty) if _penalty_matters(prepared, penalty) else plain
+    penalties = _penalties(prepared, penalty)
+    plain, *penalised = _read_together(
+        prepared, [ParticleFilter(prepared, filtering, seed, penalty=each) for each in penalties]
     )
     min_ess = float(plain.ess_T.min()) if len(prepared) else float(config.samples)
-    return plain.totals_T, penalised.totals_T, plain.log_w_S, min_ess
+    return plain.totals_T, (penalised or [plain])[0].totals_T, plain.log_w_S, min_ess
 
 
 def _beam(
     prepared: PreparedText, config: MarginalConfig, proposal: Proposal | None, penalty: float, seed: int
 ) -> Result:
     del proposal, seed
-    totals_T = beam_search(prepared, config.samples)
-    penalised_T = (
-        beam_search(prepared, config.samples, penalty=penalty) if _penalty_matters(prepared, penalty) else totals_T
+    penalties = _penalties(prepared, penalty)
+    totals_T, *penalised = _read_together(
+        prepared, [BeamSearch(prepared, config.samples, penalty=each) for each in penalties]
     )
-    return totals_T, penalised_T, totals_T[-1:], math.nan
+    return totals_T, (penalised or [totals_T])[0], totals_T[-1:], math.nan
+
+
+class _Reader(Protocol[ResultT]):
+    """An estimator that reads a text forwards."""
+
+    def read(self, stop: int) -> None: ...
+    def result(self) -> ResultT: ...
+
+
+def _read_together(prepared: PreparedText, readers: Sequence[_Reader[ResultT]]) -> list[ResultT]:
+    """Let several estimators read a text window by window, so that each window is computed once."""
+    for stop in prepared.hidden.ends():
+        for reader in readers:
+            reader.read(stop)
+    return [reader.result() for reader in readers]
 
 
 def _exact(
@@ -208,9 +228,9 @@ def _exact(
     return totals_T, exact(prepared, penalty=penalty), totals_T[-1:], math.nan
 
 
-def _penalty_matters(prepared: PreparedText, penalty: float) -> bool:
-    """True if the penalty changes the result: it is not zero, and the text has unknown words."""
-    return penalty > 0 and bool(prepared.words.unknown_T.any())
+def _penalties(prepared: PreparedText, penalty: float) -> list[float]:
+    """No penalty, and the penalty if it changes the result: it is not zero, and the text has unknown words."""
+    return [0.0, penalty] if penalty > 0 and bool(prepared.words.unknown_T.any()) else [0.0]
 
 
 _METHODS = {"importance": _importance, "particle": _particle, "beam": _beam, "exact": _exact}

@@ -56,7 +56,9 @@ class Filtered:
     histories: Histories
     """Mention histories after the last target."""
     steps_T: list[tuple[Ints, Ints]]
-    """Step of each particle at each target: its kind (none, continue, start), and the entity that starts or -1."""
+    """Step of each particle at each target: its kind (none, continue, start), and the entity that starts or -1.
+
+    Empty if paths are not kept."""
     ancestors: dict[int, Ints]
     """Ancestor of each particle after resampling at step t."""
 
@@ -70,26 +72,49 @@ class Filtered:
         return ([step_S[k] for step_S in reversed(path_TS)] for k in range(len(self.log_w_S)))
 
 
-def particle_filter(prepared: PreparedText, config: ParticleConfig, seed: int, *, penalty: float = 0.0) -> Filtered:
-    """Estimate p(x); with a penalty, Σ_z p(x, z) exp(−penalty · unknown words)."""
-    rng = np.random.default_rng(seed)
-    count, all_S = config.particles, np.arange(config.particles)
-    histories, log_w_S = prepared.histories(count), np.zeros(count)
-    others = None if prepared.candidates.complete else _Others(prepared, config, rng)
-    totals_T, ess_T = np.empty(len(prepared)), np.empty(len(prepared))
-    steps_T: list[tuple[Ints, Ints]] = []
-    ancestors: dict[int, Ints] = {}
-    for t in range(len(prepared)):
+class ParticleFilter:
+    """Estimates p(x); with a penalty, Σ_z p(x, z) exp(−penalty · unknown words)."""
+
+    def __init__(
+        self, prepared: PreparedText, config: ParticleConfig, seed: int, *, penalty: float = 0.0, paths: bool = False
+    ) -> None:
+        """`paths` says whether the steps of particles are kept, for `Filtered.paths`."""
+        self._prepared, self._config, self._penalty = prepared, config, penalty
+        self._rng = np.random.default_rng(seed)
+        self._histories, self._log_w_S = prepared.histories(config.particles), np.zeros(config.particles)
+        self._others = None if prepared.candidates.complete else _Others(prepared, config, self._rng)
+        self._totals_T, self._ess_T = np.empty(len(prepared)), np.empty(len(prepared))
+        self._steps_T: list[tuple[Ints, Ints]] | None = [] if paths else None
+        self._ancestors: dict[int, Ints] = {}
+        self._t = 0
+
+    def read(self, stop: int) -> None:
+        """Read the words up to position `stop`."""
+        for t in range(self._t, stop):
+            self._prepared.prepare(t)
+            self._step(t)
+        self._t = stop
+
+    def result(self) -> Filtered:
+        """The estimate for the words that have been read."""
+        steps_T, read = self._steps_T or [], slice(self._t)
+        totals_T, ess_T = self._totals_T[read], self._ess_T[read]
+        return Filtered(self._log_w_S, totals_T, ess_T, self._histories, steps_T, self._ancestors)
+
+    def _step(self, t: int) -> None:
+        prepared, config, penalty, others = self._prepared, self._config, self._penalty, self._others
+        histories, latent, log_w_S = self._histories, prepared.latent.at(t), self._log_w_S
+        count, all_S = config.particles, np.arange(config.particles)
         nodes = list(prepared.candidates.at(t))
-        [type_SC] = histories.types(t, prepared.latent)
-        prior_SZ = histories.steps(t, nodes, prepared.latent, type_SC)
+        [type_SC] = histories.types(t, latent)
+        prior_SZ = histories.steps(t, nodes, latent, type_SC)
         joint_SZ = prior_SZ + prepared.word_scores(t, histories, nodes, penalty)
         lookahead_SZ = prepared.lookahead(t, histories, nodes, penalty)
         score_SZ = joint_SZ + lookahead_SZ
         if others is not None:
             score_SZ = np.concatenate([score_SZ, others.score(t, type_SC, prior_SZ, penalty)], 1)
         q_SZ = _normalised(score_SZ)
-        column_S = draw_columns(q_SZ, rng.random(count))
+        column_S = draw_columns(q_SZ, self._rng.random(count))
         at_S = np.minimum(column_S, joint_SZ.shape[1] - 1)
         log_p_S, lookahead_S, q_S = joint_SZ[all_S, at_S], lookahead_SZ[all_S, at_S], q_SZ[all_S, at_S]
         if others is not None:
@@ -107,17 +132,27 @@ def particle_filter(prepared: PreparedText, config: ParticleConfig, seed: int, *
                 nodes = [*nodes, *new]
         log_w_S = log_w_S + log_p_S - np.log(q_S)
         histories.advance(t, column_S, nodes)
-        node_Z = np.array([-1] * FIRST + nodes)
-        steps_T.append((np.minimum(column_S, FIRST), node_Z[column_S]))
-        totals_T[t] = np.logaddexp.reduce(log_w_S) - np.log(count)
+        if self._steps_T is not None:
+            node_Z = np.array([-1] * FIRST + nodes)
+            self._steps_T.append((np.minimum(column_S, FIRST), node_Z[column_S]))
+        self._totals_T[t] = np.logaddexp.reduce(log_w_S) - np.log(count)
         share_S = _normalised((log_w_S + lookahead_S)[None])[0]
-        ess_T[t] = 1 / np.square(share_S).sum()
-        if ess_T[t] < config.resample * count and t + 1 < len(prepared):
-            ancestors[t] = systematic(share_S, rng.random())
+        self._ess_T[t] = 1 / np.square(share_S).sum()
+        if self._ess_T[t] < config.resample * count and t + 1 < len(prepared):
+            ancestor_S = systematic(share_S, self._rng.random())
             total = np.logaddexp.reduce(log_w_S + lookahead_S) - np.log(count)
-            histories = histories.select(ancestors[t])
-            log_w_S = total - lookahead_S[ancestors[t]]
-    return Filtered(log_w_S, totals_T, ess_T, histories, steps_T, ancestors)
+            self._histories = histories.select(ancestor_S)
+            log_w_S = total - lookahead_S[ancestor_S]
+            if self._steps_T is not None:
+                self._ancestors[t] = ancestor_S
+        self._log_w_S = log_w_S
+
+
+def particle_filter(prepared: PreparedText, config: ParticleConfig, seed: int, *, penalty: float = 0.0) -> Filtered:
+    """Read the whole text, and keep the steps of the particles."""
+    reader = ParticleFilter(prepared, config, seed, penalty=penalty, paths=True)
+    reader.read(len(prepared))
+    return reader.result()
 
 
 def _normalised(score_SZ: Floats) -> Floats:
@@ -139,7 +174,7 @@ class _Others:
         log_start_S = _log_start(type_SC)
         left_S = np.maximum(1 - _share(prior_SZ[:, FIRST:], log_start_S[:, None]).sum(1), 1e-6)
         words = self._prepared.words
-        plain = words.plain(penalty)[t]
+        plain = words.plain_at(t, penalty)
         log_ratio = 0.0 if words.unknown_T[t] else self._log_ratio
         return np.asarray(log_start_S + np.log(left_S) + plain + log_ratio)[:, None]
 
@@ -151,11 +186,11 @@ class _Others:
         """Draw an entity to start in each history."""
         found = np.empty(len(histories), np.int64)
         related_S = np.log(self._rng.random(len(found))) < type_SC[:, Type.RELATED] - _log_start(type_SC)
-        found[~related_S] = self._prepared.latent.new_entities.draw(t, self._rng.random(int((~related_S).sum())))
+        found[~related_S] = self._prepared.latent.at(t).new_entities.draw(t, self._rng.random(int((~related_S).sum())))
         rows = np.flatnonzero(related_S)
         if len(rows):
             uniform_3S = self._rng.random((3, len(rows)))
-            found[rows] = draw_related(t, histories.select(rows), self._prepared.latent, uniform_3S)
+            found[rows] = draw_related(t, histories.select(rows), self._prepared.latent.at(t), uniform_3S)
         return found
 
     def weigh(
@@ -171,7 +206,7 @@ class _Others:
         """log p(z_t, x_t), q(z_t) and look-ahead score of the drawn starts, some of which may be candidates."""
         distinct = sorted(set(found.tolist()))
         at, place = np.arange(len(found)), np.searchsorted(distinct, found)
-        prior_S = histories.starts(t, distinct, (self._prepared.latent, type_SC))[0][at, place]
+        prior_S = histories.starts(t, distinct, (self._prepared.latent.at(t), type_SC))[0][at, place]
         log_word_S = self._prepared.word_scores(t, histories, distinct, penalty)[at, FIRST + place]
         lookahead_S = self._prepared.lookahead(t, histories, distinct, penalty)[at, FIRST + place]
         local = {node: FIRST + column for column, node in enumerate(nodes)}

@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
-import torch
 
 from kglm.errors import KglmError
 from kglm.kg.graph import KnowledgeGraph
 from kglm.marginal.cache import NO_CACHE, Cache
 from kglm.marginal.entity_words import MentionWord, WordTable
+from kglm.marginal.windows import KEPT, WINDOW, CueWindows, HiddenWindows, LatentWindows, Recent, empty
 from kglm.model.arrays import Floats
 from kglm.model.histories import CONTINUE, FIRST, NONE, Histories
 from kglm.model.kglm import Kglm
 from kglm.model.local_graph import MentionedEntities
 from kglm.model.mention_state import inside_state
-from kglm.model.text import Components, Text, hidden_states
+from kglm.model.text import Components, Text
 from kglm.model.types import Type
 from kglm.text.document import Document
 
@@ -62,24 +62,43 @@ class PreparedText:
         document: Document,
         candidates: Candidates,
         cache: Cache = NO_CACHE,
+        *,
+        window: int = WINDOW,
     ) -> None:
+        """`window` is the number of positions whose scores are computed together; it does not change them."""
         features = components.features
         self.model = model
         self.graph: KnowledgeGraph = features.graph
         self.aliases = features.aliases
         self.text = read(components, document)
-        with torch.no_grad():
-            h_TD = hidden_states(model, self.text)
-            self.cues = features.text_cues(self.text.surface, 0, len(self.text))
-            self.latent = model.text_latent(h_TD, self.cues)
-            self.words = WordTable(model, h_TD, self.text, self.aliases, cache)
+        self.hidden = HiddenWindows(model, self.text, length=window)
+        self.cues = CueWindows(features, self.text, length=window)
+        self.latent = LatentWindows(model, self.hidden, self.cues, self.text)
+        self.words = WordTable(model, self.hidden, self.text, self.aliases, cache)
         self.candidates = candidates
         self.unknown_types = max(components.vocabulary.unknown_types, 1)
         self._history = components.history
-        self._gains: dict[tuple[int, int, int, float], float] = {}
+        self._gains = Recent[dict[tuple[int, int, int, float], float]](KEPT)
+        """Gains of single words, by window."""
 
     def __len__(self) -> int:
         return len(self.text)
+
+    def prepare(self, t: int) -> None:
+        """Score together, at the first position of a window, what every estimator needs of the candidates there."""
+        start, stop = self.hidden.bounds(self.hidden.of(t))
+        if t != start or self.candidates.complete:
+            return
+        nodes_T = {later: self.candidates.at(later) for later in range(start, stop)}
+        starts = [later for later, nodes in nodes_T.items() if len(nodes)]
+        if starts:
+            self.latent.at(t).new_entities.prepare(np.array(starts))
+        self.words.prepare(
+            MentionWord(later, node, begun)
+            for begun in starts
+            for node in nodes_T[begun]
+            for later in range(begun, min(begun + self.candidates.length(begun, node) + 1, len(self)))
+        )
 
     def histories(self, count: int) -> Histories:
         """Histories before the first word."""
@@ -88,7 +107,7 @@ class PreparedText:
     def word_scores(self, t: int, histories: Histories, nodes: Sequence[int], penalty: float) -> Floats:
         """log p(x_t | step) of each history and step (S × Z); an unknown word costs `penalty` more."""
         score_SZ = np.empty((len(histories), FIRST + len(nodes)))
-        score_SZ[:, NONE] = self.words.plain(penalty)[t]
+        score_SZ[:, NONE] = self.words.plain_at(t, penalty)
         mentions = list(zip(histories.running_S.tolist(), histories.begun_S.tolist(), strict=True))
         running = sorted({mention for mention in mentions if mention[0] >= 0})
         continued = [MentionWord(t, node, begun) for node, begun in running]
@@ -101,8 +120,9 @@ class PreparedText:
 
     def joint(self, t: int, histories: Histories, nodes: Sequence[int], penalty: float) -> Floats:
         """log p(z_t, x_t | history) of each history and step."""
-        [type_SC] = histories.types(t, self.latent)
-        prior_SZ = histories.steps(t, nodes, self.latent, type_SC)
+        latent = self.latent.at(t)
+        [type_SC] = histories.types(t, latent)
+        prior_SZ = histories.steps(t, nodes, latent, type_SC)
         return prior_SZ + self.word_scores(t, histories, nodes, penalty)
 
     # Look-ahead
@@ -133,16 +153,16 @@ class PreparedText:
 
     def _gain(self, begun: int, node: int, t: int, penalty: float) -> float:
         """log p(continue, x_t | entity) − log p(none, x_t), for a mention that began at position `begun`."""
-        key = (begun, node, t, penalty)
-        found = self._gains.get(key)
+        gains, key = self._gains.get(self.hidden.of(t), empty), (begun, node, t, penalty)
+        found = gains.get(key)
         if found is None:
             state = inside_state(self.aliases[node], self.text.surface[begun + 1 : t + 1])
             yes = np.array([True])
-            type_C = self.latent.types.log_probs(t, np.array([state]), yes, yes)[0]
+            type_C = self.latent.at(t).types.log_probs(t, np.array([state]), yes, yes)[0]
             [log_p], [unknown] = self.words.log_p([MentionWord(t, node, begun)])
-            plain = self.words.plain(penalty)[t]
+            plain = self.words.plain_at(t, penalty)
             found = float(log_p - penalty * unknown + type_C[Type.CONTINUE] - plain - type_C[Type.NONE])
-            self._gains[key] = found
+            gains[key] = found
         return found
 
 

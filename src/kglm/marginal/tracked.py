@@ -17,11 +17,12 @@ import torch
 from torch import Tensor
 
 from kglm.marginal.draws import draw_columns, systematic
+from kglm.marginal.windows import KEPT, WINDOW, HiddenWindows, Recent
 from kglm.model.arrays import Bools, Floats, Ints, array
 from kglm.model.buckets import DISTANCES
 from kglm.model.entity_nlm import EntityNlm, EntityNlmProposal
 from kglm.model.softmax import TINY
-from kglm.model.text import Text, hidden_states
+from kglm.model.text import Text
 
 RESAMPLE_BELOW = 0.5
 """The particle filter resamples if the effective number of samples falls below this share."""
@@ -46,10 +47,11 @@ def track(
     *,
     method: Literal["importance", "particle"],
     seed: int,
+    window: int = WINDOW,
 ) -> Tracked:
-    """Estimate p(x)."""
+    """Estimate p(x); hidden states are computed for a window of positions at a time."""
     with torch.no_grad():
-        models = _EntityVectors(model, text, samples), _EntityVectors(proposal, text, samples)
+        models = _EntityVectors(model, text, samples, window), _EntityVectors(proposal, text, samples, window)
         words, mentions = _WordScores(model, models[0], text, samples), _Mentions(samples)
         log_w_S, before = np.zeros(samples), 0.0
         totals_T, ess_T = np.zeros(len(text)), np.zeros(len(text))
@@ -133,33 +135,46 @@ class _Mentions:
 class _EntityVectors:
     """Entity vectors of each sample for one model, p or q, updated as words are read."""
 
-    def __init__(self, model: EntityNlm, text: Text, samples: int) -> None:
+    def __init__(self, model: EntityNlm, text: Text, samples: int, window: int) -> None:
         self._model = model
-        self.h_TH = hidden_states(model, text)
-        self._mention_T2 = array(model.mention_head(self.h_TH).log_softmax(-1))
-        self._vector_SPH = self.h_TH.new_zeros(samples, 0, self.h_TH.shape[1])
+        self._hidden = HiddenWindows(model, text, length=window)
+        self._mention_log_p = Recent[Floats](KEPT)
+        self._vector_SPH = model.new_vector.new_zeros(samples, 0, len(model.new_vector))
+        """Vectors of the entities, and room for more."""
+        self._count = 0
+        """Number of entities that have vectors."""
+
+    def h(self, t: int) -> Tensor:
+        """h at position t."""
+        number = self._hidden.of(t)
+        return self._hidden[number][t - self._hidden.bounds(number)[0]]
 
     def read(self, t: int, mentions: _Mentions) -> None:
         """Update the vectors of entities by the word before position t."""
-        if (more := mentions.last_SP.shape[1] - self._vector_SPH.shape[1]) > 0:
-            new_SPH = self._model.new_vector.expand(len(self._vector_SPH), more, -1)
+        self._count = mentions.last_SP.shape[1]
+        if (room := self._vector_SPH.shape[1]) < self._count:
+            new_SPH = self._model.new_vector.expand(len(self._vector_SPH), 2 * self._count - room, -1)
             self._vector_SPH = torch.cat([self._vector_SPH, new_SPH], 1)
         updated = np.flatnonzero(mentions.in_mention_S)
         if len(updated):
             place = torch.from_numpy(updated), torch.from_numpy(mentions.current_S[updated])
-            h_UH = self.h_TH[t].expand(len(updated), -1)
+            h_UH = self.h(t).expand(len(updated), -1)
             self._vector_SPH[place] = self._model.changed(self._vector_SPH[place], h_UH)
 
     def mentions(self, t: int) -> Floats:
         """log p that no mention begins, and that one does."""
-        return np.asarray(self._mention_T2[t])
+        number = self._hidden.of(t)
+        return np.asarray(self._mention_log_p.get(number, self._mention_log_probs)[t - self._hidden.bounds(number)[0]])
+
+    def _mention_log_probs(self, number: int) -> Floats:
+        return array(self._model.mention_head(self._hidden[number]).log_softmax(-1))
 
     def entities(self, t: int, mentions: _Mentions, starts_M: Ints) -> Floats:
         """log p of each entity, the new one last (M × (P + 1))."""
-        model, h_H = self._model, self.h_TH[t] @ self._model.entity_HH
+        model, h_H = self._model, self.h(t) @ self._model.entity_HH
         known_MP = np.arange(mentions.last_SP.shape[1]) < mentions.entity_count_S[starts_M, None]
         bucket_MP = np.searchsorted(DISTANCES, np.maximum(t - mentions.last_SP[starts_M], 1))
-        score_MP = self._vector_SPH[torch.from_numpy(starts_M)] @ h_H
+        score_MP = torch.stack([self._vector_SPH[s, : self._count] @ h_H for s in starts_M.tolist()])  # without copies
         new_M = (h_H @ model.new_vector).expand(len(starts_M))
         known, bucket = torch.from_numpy(known_MP), torch.from_numpy(bucket_MP)
         return array(model.entity_log_probs(score_MP, new_M, bucket, known))
@@ -167,14 +182,13 @@ class _EntityVectors:
     def lengths(self, t: int, mentions: _Mentions, starts_M: Ints) -> Floats:
         """log p of each length, from 1."""
         vector_MH = self.conditioning(mentions, starts_M)
-        return array(self._model.length_log_probs(self.h_TH[t].expand(len(starts_M), -1), vector_MH))
+        return array(self._model.length_log_probs(self.h(t).expand(len(starts_M), -1), vector_MH))
 
     def conditioning(self, mentions: _Mentions, index_M: Ints) -> Tensor:
         """Entity vector that conditions the next word: the most recently mentioned entity."""
         current_M = mentions.current_S[index_M]
-        kept = self._vector_SPH.shape[1]
         vector_MH = self._model.new_vector.repeat(len(index_M), 1)
-        old = np.flatnonzero((current_M >= 0) & (current_M < kept))
+        old = np.flatnonzero((current_M >= 0) & (current_M < self._count))
         vector_MH[torch.from_numpy(old)] = self._vector_SPH[
             torch.from_numpy(index_M[old]), torch.from_numpy(current_M[old])
         ]
@@ -192,10 +206,11 @@ class _WordScores:
         self._model, self._vectors = model, vectors
         self._target_T = torch.from_numpy(text.words_N[1:])
         self._head = model.words
-        self._part_SH = vectors.h_TH.new_zeros(samples, vectors.h_TH.shape[1])
+        like_H = model.new_vector
+        self._part_SH = like_H.new_zeros(samples, len(like_H))
         """W_v v."""
-        self._exp_SV = vectors.h_TH.new_ones(samples, len(self._head))
-        self._highest_S = vectors.h_TH.new_zeros(samples)
+        self._exp_SV = like_H.new_ones(samples, len(self._head))
+        self._highest_S = like_H.new_zeros(samples)
 
     def log_p(self, t: int, mentions: _Mentions) -> Floats:
         other = np.flatnonzero(mentions.vector_changed_S)
@@ -205,7 +220,7 @@ class _WordScores:
             score_UV = self._head.products(part_UH)
             self._highest_S[at] = highest_U = score_UV.amax(-1)
             self._exp_SV[at] = score_UV.sub_(highest_U[:, None]).exp_()
-        h_H = self._vectors.h_TH[t]
+        h_H = self._vectors.h(t)
         score_V = self._head.scores(h_H)
         highest = score_V.max()
         total_S = self._exp_SV @ (score_V - highest).exp()

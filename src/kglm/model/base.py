@@ -12,6 +12,7 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn import functional
 
+from kglm.model.arrays import Floats
 from kglm.model.chunk import Chunk
 from kglm.model.cues import TextCues
 from kglm.model.encoders.awd_lstm import EncoderConfig
@@ -205,12 +206,35 @@ class LatentModel(ChunkModel):
         return Hidden(*torch.split(h, self.sizes, -1))
 
     def text_latent(
-        self, h_TD: Tensor, cues: TextCues | None, *, first: int = 0, temperature: float = 1.0
+        self,
+        h_TD: Tensor,
+        cues: TextCues | None,
+        *,
+        first: int = 0,
+        temperature: float = 1.0,
+        relation_RD: Tensor | None = None,
+        log_z_T: Floats | None = None,
     ) -> TextLatent:
-        """The latent variables along a text whose hidden states, from position `first` on, are given."""
+        """The latent variables along a text whose hidden states, from position `first` on, are given.
+
+        `relation_RD` and `log_z_T` are parts of the result that callers may keep: see `TextLatent`.
+        """
+        if relation_RD is None:
+            relation_RD = self.relation_vectors()
         return TextLatent(
-            self.latent, self.hidden(h_TD), self.features, self.words, cues, first=first, temperature=temperature
+            self.latent,
+            self.hidden(h_TD),
+            self.features,
+            relation_RD,
+            cues,
+            first=first,
+            temperature=temperature,
+            log_z_T=log_z_T,
         )
+
+    def relation_vectors(self) -> Tensor:
+        """v_r of all relations."""
+        return self.latent.relations.vectors(self.words, self.entities)
 
     def score_words(self, h_x_FH: Tensor, chunk: Chunk) -> tuple[Tensor, Tensor]:
         """log p(x_t | entity_t) at flat positions, and whether it is scored as the unknown word."""

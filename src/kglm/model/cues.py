@@ -164,7 +164,10 @@ class Cues:
         """m(r, t) and a(r, t) of all relations (T × K × 2) at the positions [first, first + count) of a text."""
         count = max(len(surface) - 1, 0) - first if count is None else count
         cue_TK2 = np.zeros((count, self.graph.relation_count // 2, 2))
-        words = ["" if word in (START, END) else word.casefold() for word in surface[: first + count]]
+        skipped = max(first - WINDOW, 0)  # no earlier word can be a cue
+        first -= skipped
+        surface = surface[skipped : skipped + first + count]
+        words = ["" if word in (START, END) else word.casefold() for word in surface]
         for start in range(0, count, BLOCK):
             stop = min(start + BLOCK, count)
             self._add_shares(words, first + start, cue_TK2[start:stop, :, 0])

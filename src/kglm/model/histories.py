@@ -76,10 +76,15 @@ class Histories:
 
     def key(self, s: int) -> bytes:
         """Key of history s: histories with equal keys have the same distribution of all further steps."""
-        inside = self.running_S[s] >= 0
-        head = np.array([self.running_S[s], self.begun_S[s] * inside, self.last_S[s], self.subject_S[s]])
         slots = np.flatnonzero(self.last_SP[s] >= 0)
-        return bytes(head.tobytes() + slots.tobytes() + self.last_SP[s, slots].tobytes())
+        [head] = self.heads(slice(s, s + 1))
+        return bytes(np.array(head).tobytes() + slots.tobytes() + self.last_SP[s, slots].tobytes())
+
+    def heads(self, index: slice = slice(None)) -> list[tuple[int, ...]]:
+        """The part of each history's key that does not grow with the text."""
+        begun_S = self.begun_S[index] * (self.running_S[index] >= 0)
+        columns = (self.running_S[index], begun_S, self.last_S[index], self.subject_S[index])
+        return list(zip(*(column.tolist() for column in columns), strict=True))
 
     # Probabilities of the next step
 

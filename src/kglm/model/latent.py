@@ -169,16 +169,20 @@ class TextLatent:
         latent: Latent,
         hidden: Hidden,
         features: GraphFeatures,
-        words: WordHead,
+        relation_RD: Tensor,
         cues: TextCues | None,
         *,
         first: int = 0,
         temperature: float = 1.0,
+        log_z_T: Floats | None = None,
     ) -> None:
-        """`hidden` are the states from position `first` on; all scores are divided by the temperature."""
+        """`hidden` are the states from position `first` on; all scores are divided by the temperature.
+
+        `log_z_T` are the sums over all new entities, where they are known: see `TextNewEntities`.
+        """
         assert features.entities is not None
         entities, graph = features.entities, features.graph
-        relation_RD, scale = latent.relations.vectors(words, entities), 1 / temperature
+        scale = 1 / temperature
         named = None if cues is None else cues.named(hidden.x.device)
         weighs_cues = cues is not None and latent.config.cues
         weight_TQ = latent.cues(hidden.x) if weighs_cues else None
@@ -186,7 +190,7 @@ class TextLatent:
         cue_TK2 = None if cues is None else cues.relation_TK2
         self.types = TextTypes(latent.types, hidden.x, named, relation_RD, first=first, scale=scale)
         self.new_entities = TextNewEntities(
-            latent.new_entities, hidden.p + hidden.r, entities, first=first, scale=scale
+            latent.new_entities, hidden.p + hidden.r, entities, first=first, scale=scale, log_z_T=log_z_T
         )
         self.parents = TextParents(latent.parents, hidden.x, hidden.p, entities, first=first, scale=scale)
         self.relations = TextRelations(hidden.r, relation_RD, graph, weight_TQ, cue_TK2, first=first, scale=scale)

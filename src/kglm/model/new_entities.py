@@ -96,8 +96,17 @@ class NewEntityHead(nn.Module):
 class TextNewEntities:
     """p(e | new) along one text."""
 
-    def __init__(self, head: NewEntityHead, h_TD: Tensor, entities: EntityTable, *, first: int, scale: float) -> None:
-        """`h_TD` is h_p + h_r."""
+    def __init__(
+        self,
+        head: NewEntityHead,
+        h_TD: Tensor,
+        entities: EntityTable,
+        *,
+        first: int,
+        scale: float,
+        log_z_T: Floats | None = None,
+    ) -> None:
+        """`h_TD` is h_p + h_r. `log_z_T` are sums over all entities, not a number where unknown; it is filled in."""
         self._head = head
         self._key_EQ = head.keys(entities)
         self._first = first
@@ -108,17 +117,21 @@ class TextNewEntities:
         self._query, self._real = self._query_TQ.detach().cpu().numpy(), self._key_EQ.cpu().numpy()
         self._bias = None if self._bias_E is None else array(self._bias_E)
         self._place, self._node = entities.place_N.cpu().numpy(), entities.real_E.cpu().numpy()
-        groups = -(-len(self._node) // GROUP)
-        self._log_z_T, self._share_TG = np.full(len(h_TD), np.nan), np.empty((len(h_TD), groups))
-        """Sums over all entities, and the shares of groups in them; not a number until they are computed."""
+        self._log_z_T = np.full(len(h_TD), np.nan) if log_z_T is None else log_z_T
+        """Sums over all entities; not a number until they are computed."""
+        self._share_TG: dict[int, Floats] = {}
+        """Shares of groups in them, by row."""
 
     def prepare(self, t_N: Ints) -> None:
         """Compute the sums over all entities at these positions: together they cost a fraction of one by one."""
         row_N = t_N - self._first
         missing = np.unique(row_N[np.isnan(self._log_z_T[row_N])])
-        if not len(missing):
-            return
-        count, groups = len(self._node), self._share_TG.shape[1]
+        if len(missing):
+            self._sum(missing)
+
+    def _sum(self, missing: Ints) -> None:
+        """Compute the sums, and the shares of groups in them, at these rows."""
+        count, groups = len(self._node), -(-len(self._node) // GROUP)
         with torch.no_grad():
             for at in np.array_split(missing, -(-len(missing) * count // BLOCK)):
                 score_TE = functional.linear(self._query_TQ[at], self._key_EQ, self._bias_E)
@@ -127,7 +140,7 @@ class TextNewEntities:
                 mass_TG = array(mass_TE.view(len(mass_TE), groups, GROUP).sum(-1))
                 total_T1 = mass_TG.sum(1, keepdims=True)
                 self._log_z_T[at] = array(highest_T1)[:, 0] + np.log(total_T1[:, 0])
-                self._share_TG[at] = mass_TG / total_T1
+                self._share_TG.update(zip(at.tolist(), mass_TG / total_T1, strict=True))
 
     def _scores(self, t_N: Ints, place_N: Ints) -> Floats:
         score_N = np.einsum("nq,nq->n", self._query[t_N - self._first], self._real[place_N], dtype=np.float64)
@@ -159,8 +172,10 @@ class TextNewEntities:
     def draw(self, t: int, uniform_N: Floats) -> Ints:
         """Entities drawn from p(e | new) at position t, one for each of these numbers in [0, 1)."""
         share, count = self._head.config.uniform_share, len(self._real)
-        self.prepare(np.array([t]))
-        until_G = np.cumsum(self._share_TG[t - self._first])
+        row = t - self._first
+        if row not in self._share_TG:
+            self._sum(np.array([row]))
+        until_G = np.cumsum(self._share_TG[row])
         before_G = np.concatenate([[0.0], until_G])
         place_N = np.empty(len(uniform_N), np.int64)
         even_N = uniform_N < share

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from weakref import WeakMethod
 
 import numpy as np
 
 from kglm.model.arrays import Floats, Ints
 
-WINDOW = 256
+WINDOW = 500
 """Positions for which the scores of a node are computed together."""
 
 
@@ -19,9 +20,12 @@ class NodeScores:
     """
 
     def __init__(self, length: int, compute: Callable[[Ints, slice], Floats]) -> None:
-        """`compute(node_N, rows)` returns the scores of nodes at some rows of the text (N × rows)."""
+        """`compute(node_N, rows)` returns the scores of nodes at some rows of the text (N × rows).
+
+        It is a method of the owner, and referred to weakly: in a cycle, both would wait for the garbage collector.
+        """
         self._length = length
-        self._compute = compute
+        self._compute = WeakMethod(compute)
         self._open(0)
 
     def _open(self, start: int) -> None:
@@ -53,6 +57,8 @@ class NodeScores:
                 larger_NT[:used] = self._score_NT[:used]
                 self._score_NT = larger_NT
             rows = slice(self._start, self._start + width)
-            self._score_NT[used : used + len(missing)] = self._compute(np.array(missing, np.int64), rows)
+            compute = self._compute()
+            assert compute is not None
+            self._score_NT[used : used + len(missing)] = compute(np.array(missing, np.int64), rows)
             self._row.update(zip(missing, range(used, used + len(missing)), strict=True))
         return np.array([self._row[node] for node in nodes], np.int64)

@@ -29,6 +29,8 @@ from kglm.model.options import LatentConfig
 SUBJECT, SENTENCE = BUCKETS, BUCKETS + 1
 PLACES = BUCKETS + 2
 """Number of features of a candidate's place in the text: distance buckets, subject, same sentence."""
+DISTANCE_BUCKETS = np.searchsorted(DISTANCES, np.arange(DISTANCES[-1] + 2))
+"""Bucket of each distance; longer ones are in the last bucket."""
 START_SENTENCE = 1.0
 """Initial weight of a mention in the same sentence."""
 
@@ -108,9 +110,10 @@ class TextParents:
         s_Y, p_Y = np.nonzero(candidate_SP)  # of all slots, each history has few
         if not len(s_Y):
             return log_p_SP
-        place_Y3 = places(t, boundary, last_SP[s_Y, p_Y], p_Y == subject_S[s_Y])
-        weight_Q = self._weight_TQ[t - self._first]
-        bias_Y = weight_Q[place_Y3[:, 0]] + place_Y3[:, 1:] @ weight_Q[SUBJECT:]
+        weight_Q, last_Y = self._weight_TQ[t - self._first], last_SP[s_Y, p_Y]
+        distance_Y = np.clip(t - last_Y, 1, len(DISTANCE_BUCKETS) - 1)
+        bias_Y = weight_Q[DISTANCE_BUCKETS][distance_Y] + weight_Q[SENTENCE] * (last_Y + 1 > boundary)
+        bias_Y[p_Y == subject_S[s_Y]] += weight_Q[SUBJECT]
         score_Y = self._score.at(t - self._first, node_P)[p_Y] + bias_Y
         size_S = candidate_SP.sum(1)
         size_S = size_S[size_S > 0]

@@ -13,7 +13,7 @@ from torch import Tensor
 from kglm.kg.arrays import run_starts
 from kglm.model.aliases import AliasTable
 from kglm.model.arrays import Ints
-from kglm.model.buckets import frequency_bucket
+from kglm.model.buckets import frequency_buckets
 from kglm.model.chunk import (
     FIRST_WORD,
     LATER_WORD,
@@ -49,6 +49,17 @@ def whole(document: EncodedDocument) -> Piece:
     return Piece(document, 0, len(document))
 
 
+class OwnCounts(NamedTuple):
+    """Entities with their frequency buckets if one document is not counted."""
+
+    node_N: Ints
+    bucket_N: Ints
+
+    @classmethod
+    def none(cls) -> OwnCounts:
+        return cls(np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
 class ChunkBuilder:
     """Puts pieces of documents together, for one graph."""
 
@@ -65,6 +76,8 @@ class ChunkBuilder:
         self._cues = features.cues
         self.introductions = introductions or {}
         self.parent_window = parent_window
+        self._own: dict[int, tuple[EncodedDocument, OwnCounts]] = {}
+        """Own introductions of training documents, by the identity of the document."""
 
     @classmethod
     def of(cls, run: Run) -> ChunkBuilder:
@@ -106,13 +119,17 @@ class ChunkBuilder:
             return [(False, False)] * len(nodes)
         return self._cues.hints(document.surface, target, nodes)
 
-    def without_own(self, document: EncodedDocument) -> list[tuple[int, int]]:
-        """(node, frequency bucket) of the entities that fall into a lower bucket if the document is not counted."""
+    def without_own(self, document: EncodedDocument) -> OwnCounts:
+        """The entities that fall into a lower bucket if the document is not counted; found once for each document."""
         if not document.counted:
-            return []
-        counts = [(node, self.introductions.get(node, 0)) for node in document.introduced]
-        fewer = [(node, frequency_bucket(max(count - 1, 0)), frequency_bucket(count)) for node, count in counts]
-        return [(node, without) for node, without, usual in fewer if without != usual]
+            return OwnCounts.none()
+        if id(document) not in self._own:
+            node_N = np.array(document.introduced, np.int64)
+            count_N = np.array([self.introductions.get(node, 0) for node in document.introduced], np.int64)
+            fewer_N = frequency_buckets(np.maximum(count_N - 1, 0))
+            lower_N = fewer_N != frequency_buckets(count_N)
+            self._own[id(document)] = document, OwnCounts(node_N[lower_N], fewer_N[lower_N])
+        return self._own[id(document)][1]
 
 
 class _Grid:
@@ -137,12 +154,12 @@ class _Grid:
         ints["state"][row, here] = document.state_T[start:end]
         ints["relation"][row, here] = document.named.relation_F[start:end]
         ints["slot"][row, here] = document.slot_T[start:end]
-        ints["current"][row, here] = document.current_T[start:end]
+        ints["current"][row, here] = document.current(start, end)
         self._named[row, here] = document.named.value_F3[start:end]
         bools["real"][row, here] = True
         bools["related"][row, here] = document.related_T[start:end]
         bools["continue"][row, here] = document.continue_T[start:end]
-        bools["after_mention"][row, here] = document.after_mention_T[start:end]
+        bools["after_mention"][row, here] = document.after_mention(start, end)
 
     def result(self, pieces: Sequence[Piece]) -> tuple[Words, TypeTargets, Tracking]:
         ints = {name: torch.from_numpy(values) for name, values in self._ints.items()}
@@ -217,8 +234,7 @@ class _Starts:
         parent_MP = np.full((count, width), -1, np.int64)
         place_MP3 = np.zeros((count, width, 3), np.int64)
         hint_M2 = np.zeros((count, 2), np.bool_)
-        cues, own = list[tuple[int, int, float, float]](), list[tuple[int, int, int]]()
-        own_of: dict[int, list[tuple[int, int]]] = {}
+        cues, own = list[tuple[int, int, float, float]](), [OwnCounts.none()]
         past = _LastWords()
         for m, (_, document, start) in enumerate(self._rows):
             known, last_P = start.entity_count, past.before(document, start)
@@ -228,9 +244,7 @@ class _Starts:
             place_MP3[m, :known] = places(start.target, start.boundary, last_P, np.arange(known) == 0)
             self._add_paths(m, document, start, hint_M2)
             cues += [(m, *cue) for cue in start.cues]
-            if id(document) not in own_of:
-                own_of[id(document)] = self._builder.without_own(document)
-            own += [(m, node, frequency) for node, frequency in own_of[id(document)]]
+            own.append(self._builder.without_own(document))
         starts = MentionStarts(
             _longs([position for position, _, _ in self._rows]),
             _longs([int(start.type) for _, _, start in self._rows]),
@@ -246,8 +260,12 @@ class _Starts:
             _longs([cue[1] for cue in cues]),
             torch.tensor([cue[2:] for cue in cues], dtype=torch.float64).view(-1, 2),
         )
-        own_columns = zip(*own, strict=True) if own else ((), (), ())
-        return starts, *self._path_tensors(), relation_cues, OwnIntroductions(*map(_longs, own_columns))
+        introductions = OwnIntroductions(
+            torch.repeat_interleave(_longs([len(counts.node_N) for counts in own[1:]])),
+            _end_to_end([counts.node_N for counts in own]),
+            _end_to_end([counts.bucket_N for counts in own]),
+        )
+        return starts, *self._path_tensors(), relation_cues, introductions
 
     def _add_paths(self, m: int, document: EncodedDocument, start: Start, hint_M2: np.ndarray) -> None:
         for path in start.paths:
@@ -295,9 +313,10 @@ class _LastWords:
         if document is not self._document or start.target < self._target:
             self._document, self._read = document, 0
             self._last = np.full(len(document.entities), -1, np.int64)
-        until = bisect_left(document.mention_words, (start.target, -1), self._read)
-        for target, slot in document.mention_words[self._read : until]:
-            self._last[slot] = target
+        words_I3 = document.mention_words_I3
+        until = int(np.searchsorted(words_I3[:, 0], start.target))
+        read_I3 = words_I3[self._read : until]
+        self._last[read_I3[:, 1]] = read_I3[:, 0]  # of words of one entity, the last counts
         self._read, self._target = until, start.target
         return self._last[: start.entity_count]
 
@@ -306,7 +325,7 @@ def _entities_before(piece: Piece) -> int:
     """Number of entities that are mentioned before the first input of a piece."""
     if piece.document is None:
         return 0
-    return 1 + int(piece.document.slot_T[: max(piece.start - 1, 0)].max(initial=-1))
+    return piece.document.entities_before(max(piece.start - 1, 0))
 
 
 def _longs(values: Sequence[int]) -> Tensor:

@@ -7,8 +7,9 @@ that the annotation names marked as listed: the model sums over all or over thes
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -29,6 +30,8 @@ from kglm.text.vocabulary import Vocabulary
 
 NEVER = 1 << 30
 """More than any distance."""
+CUE_BLOCK = 500
+"""Positions whose cues of all relations are held at once."""
 Fact = tuple[int, int, int]
 """Parent, relation, number of the relation's tails."""
 
@@ -88,8 +91,8 @@ class EncodedDocument:
     """Nodes mentioned, in order of first mention, without literals, which are never parents. If only the topic can be a
     parent, it alone, mentioned or not."""
     starts: list[Start]
-    mention_words: list[tuple[int, int]]
-    """(position, slot) of every word of an entity, in order."""
+    mention_words_I3: Ints
+    """Position and slot of every word of an entity, in order, and the number of entities mentioned so far."""
     introduced: list[int]
     """Distinct nodes that the annotation calls new."""
     counted: bool = False
@@ -117,20 +120,25 @@ class EncodedDocument:
             order_T={},
             entities=[],
             starts=[],
-            mention_words=[],
+            mention_words_I3=np.zeros((0, 3), np.int64),
             introduced=[],
         )
 
-    @property
-    def after_mention_T(self) -> Bools:
-        """True if the word before position t is a word of an entity."""
-        return np.concatenate([[False], self.slot_T >= 0])[: len(self)]
+    def after_mention(self, start: int, end: int) -> Bools:
+        """For the positions [start, end): True if the word before is a word of an entity."""
+        before = self.slot_T[max(start - 1, 0) : max(end - 1, 0)] >= 0
+        return np.concatenate([np.zeros(end - start - len(before), np.bool_), before])
 
-    @property
-    def current_T(self) -> Ints:
-        """Slot of the entity mentioned last before position t, or -1."""
-        last_T = np.where(self.after_mention_T, np.arange(len(self)), 0)
-        return np.concatenate([[-1], self.slot_T])[np.maximum.accumulate(last_T)]
+    def current(self, start: int, end: int) -> Ints:
+        """For the positions [start, end): slot of the entity mentioned last before, or -1."""
+        words_I3 = self.mention_words_I3
+        slot_I = np.concatenate([[-1], words_I3[:, 1]])
+        return np.asarray(slot_I[np.searchsorted(words_I3[:, 0], np.arange(start, end))], np.int64)
+
+    def entities_before(self, t: int) -> int:
+        """Number of entities mentioned before position t."""
+        count = int(np.searchsorted(self.mention_words_I3[:, 0], t))
+        return int(self.mention_words_I3[count - 1, 2]) if count else 0
 
     def __len__(self) -> int:
         """Number of positions."""
@@ -179,14 +187,15 @@ class DocumentEncoder:
             of_topic = {node for node, found in reached.items() if any(parent == topic for parent, _, _ in found)}
             mentions = [(mention, node) for mention, node in mentions if node in of_topic]
         boundary_T = boundaries(document.tokens)
-        cue_TK2 = None if self.cues is None else self.cues.relations(document.tokens)
-        if cue_TK2 is not None:
-            result.named = NamedRelation.of(cue_TK2)
+        cues = self._find_cues(result, [mention for mention, _ in mentions])
         slots = {node: slot for slot, node in enumerate(given)}
         last = [-1 for _ in given]
         for mention, node in mentions:
-            self._add_mention(result, mention, node, slots, last, reached, boundary_T, cue_TK2)
+            self._add_mention(result, mention, node, slots, last, reached, boundary_T, cues)
         result.entities = list(slots)
+        at_I = np.flatnonzero(result.slot_T >= 0)
+        slot_I = result.slot_T[at_I]
+        result.mention_words_I3 = np.stack([at_I, slot_I, 1 + np.maximum.accumulate(slot_I)], -1)
         result.introduced = list(dict.fromkeys(start.node for start in result.starts if start.type == Type.NEW))
         if self.config.continues:
             result.continue_T[1:] = result.node_T[:-1] >= 0
@@ -195,6 +204,28 @@ class DocumentEncoder:
         result.state_T = states_T.astype(np.int8)
         self._mark_related(result)
         return result
+
+    def _find_cues(
+        self, result: EncodedDocument, mentions: Sequence[Mention]
+    ) -> dict[int, list[tuple[int, float, float]]]:
+        """Find the relation that is named best at each position; return all that are named at the starts of mentions.
+
+        The scores of all relations are held for a block of positions at a time.
+        """
+        if self.cues is None:
+            return {}
+        ends = ((mention.start if self.config.continues else mention.end - 1) for mention in mentions)
+        starts = sorted({t for mention, end in zip(mentions, ends, strict=True) for t in range(mention.start - 1, end)})
+        found: dict[int, list[tuple[int, float, float]]] = {}
+        for first in range(0, len(result), CUE_BLOCK):
+            count = min(CUE_BLOCK, len(result) - first)
+            cue_TK2 = self.cues.relations(result.surface, first, count)
+            named = NamedRelation.of(cue_TK2)
+            result.named.value_F3[first : first + count] = named.value_F3
+            result.named.relation_F[first : first + count] = named.relation_F
+            here = starts[bisect_left(starts, first) : bisect_left(starts, first + count)]
+            found.update((t, _named_relations(cue_TK2[t - first])) for t in here)
+        return found
 
     def _usable_mentions(self, document: Document, counts: Counter[str]) -> list[tuple[Mention, int]]:
         usable = []
@@ -237,7 +268,7 @@ class DocumentEncoder:
         last: list[int],
         reached: dict[int, list[Fact]],
         boundary_T: Ints,
-        cue_TK2: Floats | None,
+        cues: Mapping[int, list[tuple[int, float, float]]],
     ) -> None:
         """Add the words of a mention; `last` are the last positions of the entities in `slots`."""
         aliases, facts = self.aliases[node], self.config.facts
@@ -259,9 +290,9 @@ class DocumentEncoder:
                     result.counts["unexplained"] += 1
                 result.type_T[target] = kind
                 boundary = int(boundary_T[target])
-                cues = _named_relations(cue_TK2[target]) if cue_TK2 is not None and paths else []
+                named = cues.get(target, []) if paths else []
                 length = mention.end - 1 - target
-                result.starts.append(Start(target, kind, node, length, len(last), paths, boundary, cues))
+                result.starts.append(Start(target, kind, node, length, len(last), paths, boundary, named))
             else:
                 result.type_T[target] = Type.CONTINUE
             if node not in slots and facts != "topic" and not is_literal(self.graph.id(node)):
@@ -270,7 +301,6 @@ class DocumentEncoder:
             if (slot := slots.get(node)) is not None:
                 last[slot] = target
                 result.slot_T[target] = slot
-                result.mention_words.append((target, slot))
 
     def _in_window(self, last: int, target: int) -> bool:
         window = self.config.parent_window
