@@ -43,13 +43,18 @@ SOURCE = Path(__file__).with_name("inject.c")
 BAD = ("wrong", "unsound", "failed", "left", "traceback")
 
 
-def build_injector(folder: Path) -> Path | None:
-    """Compile the library that injects faults; None without a C compiler."""
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None:
-        return None
+def compiler() -> str | None:
+    """Path of a C compiler."""
+    return shutil.which("cc") or shutil.which("gcc")
+
+
+def build_injector(folder: Path) -> Path:
+    """Compile the library that injects faults."""
+    found = compiler()
+    if found is None:
+        raise SystemExit("a C compiler is needed: install gcc")
     library = folder / "inject.so"
-    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", str(library), str(SOURCE), "-ldl"], check=True)
+    subprocess.run([found, "-shared", "-fPIC", "-O1", "-o", str(library), str(SOURCE), "-ldl"], check=True)
     return library
 
 
@@ -167,8 +172,6 @@ def attack(verb: str, how: str, attempts: int, seed: int, *, world: Path | None 
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
         library = build_injector(scratch)
-        if library is None:
-            raise SystemExit("a C compiler is needed")
         if world is None:
             world = scratch / "world"
             make_input(world)

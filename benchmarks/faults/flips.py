@@ -50,8 +50,8 @@ def places(size: int, random: random.Random, *, pages: bool) -> Iterator[int]:
         yield start + random.randrange(min(step, size - start))
 
 
-def attack(home: Path, flips: int, seed: int = 0, *, shown: bool = True) -> dict[str, object]:
-    """Flip at least `flips` bits in files below `home`, each file in all its regions."""
+def attack(home: Path, flips: int, seed: int = 0, *, shown: bool = True, sampled: bool = False) -> dict[str, object]:
+    """Flip at least `flips` bits in files below `home`, each file in all its regions; if `sampled`, `flips` of them."""
     kg, run = make_world(home)
     reference = answers(run)
     generator = random.Random(seed)
@@ -62,6 +62,8 @@ def attack(home: Path, flips: int, seed: int = 0, *, shown: bool = True) -> dict
         for path in files:
             pages = path == kg
             targets += [(path, place) for place in places(path.stat().st_size, generator, pages=pages)]
+    if sampled:
+        targets = generator.sample(targets, flips)
     outcomes: dict[str, Counter[str]] = {}
     examples: list[str] = []
     with progress("flipping bits", len(targets), "flips", shown=shown) as advance:

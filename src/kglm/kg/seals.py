@@ -23,13 +23,14 @@ from typing import BinaryIO, TypeVar
 import msgspec
 import xxhash
 
-from kglm.errors import DataError
+from kglm.errors import DamagedError, DataError
 from kglm.files import atomic_file, read_record
 from kglm.files.checksums import Checksums, checksums_of_file
 from kglm.files.records import Count, HexHash, decode_record, to_json
 
 TABLES = ("entity", "name", "relation", "fact", "qualifier", "redirect", "edit", "change", "meta")
 KEY = "seal"
+REMEDY = "restore it from a copy or import it again; if you changed it on purpose: kglm doctor KG --accept"
 SUFFIX = ".checksums"
 LARGEST = 1 << 30
 """Block checksums are kept for files up to this size in bytes; larger files have their seal only."""
@@ -107,9 +108,12 @@ def read_seal(connection: sqlite3.Connection, place: Path) -> Seal | None:
     row = connection.execute(f"SELECT value FROM meta WHERE key = '{KEY}'").fetchone()
     if row is None:
         return None
-    seal = decode_record(str(row[0]).encode(), Seal, place)
+    try:
+        seal = decode_record(str(row[0]).encode(), Seal, place)
+    except DataError as error:
+        raise DamagedError(f"its seal is damaged ({error.what})", place=place, remedy=REMEDY) from error
     if set(seal) != set(TABLES):
-        raise DataError("its seal does not list all tables", place=place)
+        raise DamagedError("its seal does not list all tables", place=place, remedy=REMEDY)
     return seal
 
 

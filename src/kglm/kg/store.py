@@ -15,7 +15,7 @@ from kglm.files import reading, writing
 from kglm.files.checksums import BLOCK
 from kglm.kg.ids import normalise_title
 from kglm.kg.schema import APPLICATION_ID, VERSION
-from kglm.kg.seals import LARGEST, WHOLE, BlockChecks, SealedChanges, compute_seal, read_seal, write_seal
+from kglm.kg.seals import LARGEST, REMEDY, WHOLE, BlockChecks, SealedChanges, compute_seal, read_seal, write_seal
 
 _ENTITY = "(SELECT number FROM entity WHERE id = ?)"
 _KEY = f"head = {_ENTITY} AND relation = (SELECT number FROM relation WHERE id = ?)"
@@ -161,7 +161,7 @@ class Store:
         return DamagedError(
             f"is damaged, or was changed by another program: {what}",
             place=self.path,
-            remedy="restore it from a copy or import it again; if you changed it on purpose: kglm doctor KG --accept",
+            remedy=REMEDY,
         )
 
     def _save_checksums(self) -> None:
