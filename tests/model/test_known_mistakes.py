@@ -100,5 +100,5 @@ def test_a_repeated_mention_has_the_number_of_its_entity(toy: Toy) -> None:
     ids = ["Q1", "Q2", "Q1", "Q2"]
     mentions = [Mention(k + 1, k + 2, id, "KG", (NEW,), (id,)) for k, id in enumerate(ids)]
     encoded = toy.encoder.encode(Document("t", [START, "Mario", "Boy", "Mario", "Boy"], mentions))
-    assert encoded.mention_words == [(0, 0), (1, 1), (2, 0), (3, 1)]
+    assert encoded.mention_words_I3[:, :2].tolist() == [[0, 0], [1, 1], [2, 0], [3, 1]]
     assert encoded.entities == [toy.graph.number("Q1"), toy.graph.number("Q2")]

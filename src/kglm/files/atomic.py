@@ -180,23 +180,23 @@ def exclusive(path: AnyPath, what: str) -> Iterator[None]:
     path = Path(path)
     while True:
         with writing(path):
-            handle = path.open("w")
+            handle = os.open(path, os.O_RDONLY | os.O_CREAT, 0o666)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            handle.close()
+            os.close(handle)
             raise KglmError(what, place=path, remedy="wait until it is done") from None
         try:
-            if path.exists() and os.fstat(handle.fileno()).st_ino == path.stat().st_ino:
+            if os.fstat(handle).st_ino == path.stat().st_ino:
                 break
         except FileNotFoundError:
             pass
-        handle.close()  # the previous holder has just removed it
+        os.close(handle)  # the previous holder has just removed it
     try:
         yield
     finally:
         path.unlink(missing_ok=True)
-        handle.close()
+        os.close(handle)
 
 
 def sync_file(stream: BinaryIO) -> None:
