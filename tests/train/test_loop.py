@@ -203,6 +203,34 @@ class TestDamagedCheckpoints:
         assert [path.name for path in state.parent.iterdir() if path.is_dir()] == ["00000003"]
 
 
+class TestNumbers:
+    """Weights that are NaN or infinite never replace good ones."""
+
+    @pytest.mark.parametrize("value", [float("nan"), float("inf")])
+    def test_weights_that_stop_being_finite(self, tmp_path: Path, value: float) -> None:
+        made = trainer(tmp_path)
+        made.fit(stop_after=2)
+        before = StateDirectory(tmp_path / "run" / "state").latest
+        with torch.no_grad():
+            made.model.word_bias_V[0] = value
+        with pytest.raises(KglmError, match=r"the weights word_bias_V are not finite at step 2 \(epoch 1, documents '"):
+            made.save()
+        assert StateDirectory(tmp_path / "run" / "state").latest == before
+        again = trainer(tmp_path)
+        assert again.resume() and again.step == 2
+
+    def test_a_checkpoint_with_such_weights_is_refused(self, tmp_path: Path) -> None:
+        trainer(tmp_path).fit(stop_after=2)
+        state = StateDirectory(tmp_path / "run" / "state").latest
+        assert state is not None
+        tensors = load_tensors(state / "model.safetensors")
+        tensors["word_bias_V"][0] = float("nan")
+        save_file(tensors, state / "model.safetensors")
+        accept(state)
+        with pytest.raises(DataError, match="word_bias_V has entries that are NaN or infinite"):
+            trainer(tmp_path).resume()
+
+
 def test_documents_without_words(tmp_path: Path) -> None:
     toy = make_toy(tmp_path)
     with pytest.raises(KglmError, match="no training document has a word"):

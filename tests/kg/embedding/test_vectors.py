@@ -344,3 +344,21 @@ def test_work_for_new_nodes_does_not_grow_with_the_graph(tmp_path: Path, monkeyp
         trained.for_graph(graph)
         assert 0 < sum(read) < 50, "5 new nodes and their 10 neighbours"
         assert steps(lambda: trained.for_graph(graph)) < 2000
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("name", ["entity", "relation"])
+def test_vectors_that_are_not_finite_are_refused(path: Path, name: str, value: float) -> None:
+    file = Path(f"{path}.vectors/1/{name}.npy")
+    array = np.load(file)
+    array[3, 1] = value
+    np.save(file, array)
+    accept(file.parent)
+    with pytest.raises(DataError, match=f"row 3 of the {name} vectors is not finite.*embed"):
+        Vectors.load(path, whole=True)
+    with KnowledgeGraph.open(path) as graph:
+        made = random_vectors(graph)
+        (made.entity_RD if name == "entity" else made.relation_RD)[2, 0] = value
+        with pytest.raises(DataError, match="is not finite"):
+            made.save(path)
+    assert newest(Path(f"{path}.vectors")) == Path(f"{path}.vectors/1")
