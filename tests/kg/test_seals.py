@@ -144,3 +144,20 @@ class TestFinishedImport:
             import_graph(sources, tmp_path / "new.kg")
         with pytest.raises(KglmError, match="exists already"):
             import_graph(sources, tmp_path / "new.kg", near=["Q1"])
+
+
+def test_the_journal_of_a_killed_process_is_removed_but_not_that_of_a_live_one(path: Path) -> None:
+    journal = Path(f"{path}-journal")
+    for content in (b"", bytes(600)):
+        journal.write_bytes(content)
+        with KnowledgeGraph.open(path) as graph:
+            assert graph.number("Q76") >= 0
+        assert not journal.exists()
+    writer = sqlite3.connect(path, isolation_level=None)
+    writer.execute("BEGIN IMMEDIATE")
+    writer.execute("UPDATE fact SET rank = 1 - rank")
+    assert journal.exists()
+    with Store.open(path):
+        assert journal.exists()
+    writer.execute("ROLLBACK")
+    writer.close()

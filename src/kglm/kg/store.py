@@ -6,7 +6,7 @@ import sqlite3
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +17,8 @@ from kglm.kg.ids import normalise_title
 from kglm.kg.schema import APPLICATION_ID, VERSION
 from kglm.kg.seals import LARGEST, REMEDY, WHOLE, BlockChecks, SealedChanges, compute_seal, read_seal, write_seal
 
+BUSY_SECONDS = 30
+"""Seconds to wait while another process writes."""
 _ENTITY = "(SELECT number FROM entity WHERE id = ?)"
 _KEY = f"head = {_ENTITY} AND relation = (SELECT number FROM relation WHERE id = ?)"
 """Condition on the facts of a head and a relation, given by ids."""
@@ -80,10 +82,11 @@ class Store:
             uri=True,
             isolation_level=None,
             check_same_thread=False,
-            timeout=30,
+            timeout=BUSY_SECONDS,
         )
         store = cls(path, connection)
         try:
+            store._remove_old_journal()
             connection.execute("PRAGMA synchronous = FULL" if writable else "PRAGMA query_only = ON")
             connection.execute("PRAGMA foreign_keys = ON")
             store._check_version()
@@ -102,6 +105,19 @@ class Store:
             connection.close()
             raise
         return store
+
+    def _remove_old_journal(self) -> None:
+        """Remove the journal of a process that was killed before it changed the file; SQLite leaves it there."""
+        journal = Path(f"{self.path}-journal")
+        if not journal.exists():
+            return
+        self.rows("SELECT 1 FROM sqlite_master")  # rolls back a journal that is needed
+        self._connection.execute("PRAGMA busy_timeout = 0")
+        with suppress(sqlite3.OperationalError):  # another process is writing: it is its journal
+            self._connection.execute("BEGIN IMMEDIATE")
+            journal.unlink(missing_ok=True)
+            self._connection.execute("ROLLBACK")
+        self._connection.execute(f"PRAGMA busy_timeout = {1000 * BUSY_SECONDS}")
 
     def _check_version(self) -> None:
         [[application]] = self.rows("PRAGMA application_id")
