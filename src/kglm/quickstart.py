@@ -120,8 +120,10 @@ class Quickstart:
         """Import the bundled graph."""
         if exists(self.kg):
             return None
-        names = [bundled.ENTITIES, bundled.RELATION_NAMES]
-        return import_graph([bundled.FACTS], self.kg, entities=names, relations=[bundled.RELATIONS], replace=True)
+        facts, entities, names, relations = map(
+            bundled.checked, (bundled.FACTS, bundled.ENTITIES, bundled.RELATION_NAMES, bundled.RELATIONS)
+        )
+        return import_graph([facts], self.kg, entities=[entities, names], relations=[relations], replace=True)
 
     def write(self) -> None:
         """Write the training texts, and validation texts, test texts and questions about held-out entities."""

@@ -33,7 +33,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from kglm import config
-from kglm.bundled import WORDINGS
+from kglm.bundled import WORDINGS, checked
 from kglm.errors import ConfigError, DataError, misfit
 from kglm.kg.ids import is_document_relation
 
@@ -181,6 +181,8 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 
 def read_wordings(path: Path = WORDINGS) -> Wordings:
     """Read a file of wordings; an error names the place in the file."""
+    if path == WORDINGS:
+        checked(path)
     try:
         record = msgspec.convert(config.read(path), _File, strict=True)
     except msgspec.ValidationError as error:
