@@ -1,6 +1,7 @@
 """python benchmarks/side_by_side.py --old TREE --new TREE [--rounds 5] [--json FILE]
 
-Compare the speed of two versions of kglm: training steps, estimation of p(x), and completions per second, new / old.
+Compare the speed of two versions of kglm: training steps, estimation of p(x), completions, and opening runs and graphs,
+per second, new / old.
 
 A TREE is a checkout (with src/kglm), for example of `git worktree add TREE COMMIT`. Each measurement runs in a process
 of its own on one thread, and the processes alternate: old, new, old, new. Each version works with its own bundled
@@ -36,6 +37,8 @@ from table import print_table
 PROMPTS = ("{} is", "{} was born in", "{} is a")
 VALIDATION = 5
 """Articles to validate on; validation itself is not timed."""
+OPENED = 20
+"""Times a run is opened; a graph, which takes a tenth of the time, 20 times as often."""
 WARM_UP = 10
 """Prompts completed before the clock starts."""
 
@@ -110,10 +113,38 @@ def measure_completion(home: Path, options: argparse.Namespace) -> Measured:
     return {"count": len(found), **stopwatch.seconds(), "result": found}
 
 
+def measure_opening_runs(home: Path, options: argparse.Namespace) -> Measured:
+    """Times the run is opened, with its graph and its vectors."""
+    import kglm
+
+    del options
+    kglm.load(home / "run")
+    stopwatch = Stopwatch()
+    for _ in range(OPENED):
+        model = kglm.load(home / "run")
+    return {"count": OPENED, **stopwatch.seconds(), "result": [len(model.graph)]}
+
+
+def measure_opening_graphs(home: Path, options: argparse.Namespace) -> Measured:
+    """Times the graph is opened."""
+    from kglm.kg.graph import KnowledgeGraph
+
+    del options
+    path = home / "large.kg" if (home / "large.kg").exists() else home / "run" / "world.kg"
+    KnowledgeGraph.open(path).close()
+    stopwatch = Stopwatch()
+    for _ in range(20 * OPENED):
+        with KnowledgeGraph.open(path) as graph:
+            count = len(graph)
+    return {"count": 20 * OPENED, **stopwatch.seconds(), "result": [count]}
+
+
 MEASURES: dict[str, tuple[str, Callable[[Path, argparse.Namespace], Measured]]] = {
     "training": ("steps", measure_training),
     "estimation": ("tokens", measure_estimation),
     "completion": ("prompts", measure_completion),
+    "opening a run": ("runs", measure_opening_runs),
+    "opening a graph": ("graphs", measure_opening_graphs),
 }
 
 
@@ -134,6 +165,12 @@ def prepare(old: Path, new: Path, home: Path, options: argparse.Namespace) -> No
         (folder / "scored.jsonl").write_text("".join(lines[VALIDATION : VALIDATION + options.scored]), encoding="utf-8")
         (folder / "train.jsonl").write_text("".join(lines[VALIDATION:]), encoding="utf-8")
         (folder / "prompts.json").write_text(json.dumps(prompts))
+    if options.facts:
+        for name, tree in (("old", old), ("new", new)):
+            command = [sys.executable, "-m", "kglm", "kg", "import", *options.facts, "--to", home / name / "large.kg"]
+            names = ["--entities", options.entities] if options.entities else []
+            environment = os.environ | {"PYTHONPATH": str(tree / "src")}
+            subprocess.run([*command, *names], env=environment, check=True, stdout=subprocess.DEVNULL)
 
 
 def measure(tree: Path, name: str, home: Path, options: argparse.Namespace) -> Measured:
@@ -177,6 +214,8 @@ def main() -> None:
     parser.add_argument("--scored", type=int, default=40, help="articles scored for estimation")
     parser.add_argument("--samples", type=int, default=30, help="particles for estimation")
     parser.add_argument("--prompts", type=int, default=250, help="prompts completed")
+    parser.add_argument("--facts", nargs="+", type=Path, help="import these and open that graph, not the bundled one")
+    parser.add_argument("--entities", type=Path, help="names of the entities of --facts")
     parser.add_argument("--json", type=Path, help="write all measurements to this file")
     parser.add_argument("--measure", choices=MEASURES, help=argparse.SUPPRESS)
     parser.add_argument("--home", type=Path, help=argparse.SUPPRESS)
