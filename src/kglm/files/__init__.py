@@ -4,6 +4,7 @@ streams     lines and blocks of plain or compressed files; errors of reading and
 atomic      files and directories that appear complete or not at all; locks; leftovers of killed processes
 records     JSON as typed records
 checksums   hashes of the blocks of a file
+manifest    the files of an artefact and their checksums
 artefact    directories with a manifest
 """
 

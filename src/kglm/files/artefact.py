@@ -24,73 +24,27 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
-import xxhash
 
-from kglm.errors import DamagedError, DataError, VersionError
+from kglm.errors import DamagedError, DataError
 from kglm.files.atomic import atomic_directory, remove_leftovers, sync_directory, sync_file, temporary_file
 from kglm.files.checksums import BLOCK, BlockHasher, Checksums, checksums_of_file
-from kglm.files.records import Count, FileName, HexHash, decode_record, read_record, to_json, write_json
+from kglm.files.manifest import MANIFEST, ArrayLayout, Entry, Manifest, layout_of, read_manifest, write_manifest
+from kglm.files.records import decode_record, to_json
 from kglm.files.streams import reading, writing
 
 T = TypeVar("T")
-MANIFEST = "manifest.json"
-FORMAT = 1
 WHOLE = 4 << 20
 """Arrays of an artefact up to this many bytes are checked whole when they are mapped, 0.2 ms."""
 LARGEST = 256 << 20
 """Larger artefacts are checked whole by `kglm doctor` only."""
-
-
-class ArrayLayout(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where the values of an `.npy` file are and how to read them."""
-
-    offset: Count
-    dtype: str
-    shape: tuple[Count, ...]
-
-
-class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A file of an artefact."""
-
-    checksums: Checksums
-    array: ArrayLayout | None = None
-
-
-class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Content of `manifest.json`."""
-
-    format: int
-    files: dict[FileName, Entry]
-    replacing: dict[FileName, Entry]
-    """New versions of files that an update has begun to rename."""
-    seal: HexHash
-    """Checksum of the other fields."""
-
-    @classmethod
-    def of(cls, files: Mapping[str, Entry], replacing: Mapping[str, Entry] | None = None) -> Manifest:
-        replacing = replacing or {}
-        return cls(FORMAT, dict(files), dict(replacing), _seal(files, replacing))
-
-    def versions(self, name: str) -> list[Entry]:
-        """Accepted versions of a file, the present one first."""
-        return [entries[name] for entries in (self.files, self.replacing) if name in entries]
-
-    @property
-    def names(self) -> list[str]:
-        return list(self.files | self.replacing)
-
-
-def _seal(files: Mapping[str, Entry], replacing: Mapping[str, Entry]) -> str:
-    content = msgspec.json.encode([sorted(files.items()), sorted(replacing.items())])
-    return xxhash.xxh3_64_hexdigest(content)
 
 
 class Writer:
@@ -152,7 +106,7 @@ def new_artefact(path: Path) -> Iterator[Writer]:
     with atomic_directory(path) as directory:
         writer = Writer(lambda name: (directory / name).open("xb"))
         yield writer
-        _write_manifest(directory, Manifest.of(writer.files))
+        write_manifest(directory, Manifest.of(writer.files))
 
 
 class Artefact:
@@ -175,7 +129,7 @@ class Artefact:
         with writing(home):
             home.mkdir(parents=True, exist_ok=True)
             remove_leftovers(home, bool)
-            _write_manifest(home, Manifest.of({}))
+            write_manifest(home, Manifest.of({}))
         return cls(home, Manifest.of({}), remedy, names)
 
     @classmethod
@@ -183,19 +137,11 @@ class Artefact:
         cls, home: Path, remedy: str | None = None, names: Collection[str] | None = None, *, check: bool = True
     ) -> Artefact:
         """Read the manifest and check the sizes of all files; without `check`, the manifest is ignored."""
-        path = home / MANIFEST
         with reading(home):
-            if not check or not path.exists():
+            if not check or not (home / MANIFEST).exists():
                 home.stat()  # an error if there is no such directory
                 return cls(home, None, remedy, names)
-        try:
-            manifest = read_record(path, Manifest)
-        except DataError as error:
-            raise DamagedError(f"the manifest is damaged ({error.what})", place=path, remedy=remedy) from error
-        if manifest.format != FORMAT:
-            raise VersionError(f"has format {manifest.format}; this version reads format {FORMAT}", place=path)
-        if manifest.seal != _seal(manifest.files, manifest.replacing):
-            raise DamagedError("the manifest is damaged (its seal is wrong)", place=path, remedy=remedy)
+        manifest = read_manifest(home, remedy)
         artefact = cls(home, manifest, remedy, names)
         for name in manifest.names:
             artefact._check_size(name)
@@ -281,17 +227,17 @@ class Artefact:
                 writer = Writer(open_temporary)
                 yield writer
                 present = self._present()
-                _write_manifest(self.home, Manifest.of(present, writer.files))
+                write_manifest(self.home, Manifest.of(present, writer.files))
                 for name, temporary in temporaries.items():
                     temporary.replace(self.home / name)
                 sync_directory(self.home)
                 self.manifest = Manifest.of(present | writer.files)
-                _write_manifest(self.home, self.manifest)
+                write_manifest(self.home, self.manifest)
 
     def accept(self) -> None:
         """Record all files as they are now, whatever the manifest says: for files that were changed on purpose."""
         self.manifest = Manifest.of(self._found())
-        _write_manifest(self.home, self.manifest)
+        write_manifest(self.home, self.manifest)
 
     def _found(self) -> dict[str, Entry]:
         """All files of the directory as they are now."""
@@ -300,7 +246,7 @@ class Artefact:
             owned = path.name in self.names if self.names else path.name != MANIFEST and not path.name.startswith(".")
             if owned and path.is_file():
                 with reading(path), path.open("rb", buffering=0) as stream:
-                    files[path.name] = Entry(checksums_of_file(stream), _layout(path))
+                    files[path.name] = Entry(checksums_of_file(stream), layout_of(path))
         return files
 
     def _present(self) -> dict[str, Entry]:
@@ -355,14 +301,8 @@ class _Unclosed:
         pass
 
 
-def _write_manifest(directory: Path, manifest: Manifest) -> None:
-    write_json(directory / MANIFEST, manifest)
-
-
 def _header(array: npt.NDArray[Any]) -> bytes:
     """The header of an `.npy` file, padded so that the values are aligned."""
-    from io import BytesIO
-
     stream = BytesIO()
     np.lib.format.write_array_header_1_0(stream, np.lib.format.header_data_from_array_1_0(array))
     return stream.getvalue()
@@ -377,12 +317,3 @@ def _load_unchecked(path: Path, remedy: str | None) -> npt.NDArray[Any]:
         raise DamagedError(f"is damaged ({error})", place=path, remedy=remedy) from error
     except DataError as error:
         raise DataError(error.what, place=path, remedy=remedy) from error
-
-
-def _layout(path: Path) -> ArrayLayout | None:
-    """Layout of an `.npy` file; None for other files."""
-    if path.suffix != ".npy":
-        return None
-    array = np.load(path, mmap_mode="r", allow_pickle=False)
-    offset = path.stat().st_size - array.nbytes
-    return ArrayLayout(offset, array.dtype.str, array.shape)
