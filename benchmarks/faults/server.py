@@ -70,7 +70,8 @@ class Server:
             connection.request(method, path, None if body is None else json.dumps(body), headers)
             response = connection.getresponse()
             content = response.read()
-            return response.status, json.loads(content) if content[:1] in (b"{", b"[") else None
+            is_json = response.getheader("Content-Type", "").startswith("application/json")
+            return response.status, json.loads(content) if is_json else None
         except (OSError, http.client.HTTPException):
             return 0, None
         finally:

@@ -27,7 +27,8 @@ def test_a_killed_writer_leaves_nothing_after_the_next_one(tmp_path: Path, kind:
     target = tmp_path / "result"
     process = subprocess.Popen([sys.executable, "-c", WRITER, str(target), kind], stdout=subprocess.PIPE)
     assert process.stdout is not None
-    process.stdout.readline()
+    with process.stdout:
+        process.stdout.readline()
     [temporary] = tmp_path.iterdir()
     assert remove_leftovers(target) == [] and temporary.exists()  # its writer is alive
     process.send_signal(signal.SIGKILL)
