@@ -10,6 +10,7 @@ The arrays are a cache beside the store, `KG.arrays/DIGEST-GENERATION/`; each di
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -95,6 +96,12 @@ class CompiledGraph:
     def id(self, number: int) -> str:
         return _text(self.id_bytes, self.id_offsets, number)
 
+    def ids(self, numbers: npt.NDArray[np.integer]) -> list[str]:
+        """Ids of many nodes."""
+        text = memoryview(self.id_bytes)
+        ends = zip(self.id_offsets[numbers].tolist(), self.id_offsets[numbers + 1].tolist(), strict=True)
+        return [str(text[start:end], "utf-8") for start, end in ends]
+
     def names(self, number: int) -> list[str]:
         return [
             _text(self.name_bytes, self.name_offsets, k)
@@ -111,6 +118,15 @@ class CompiledGraph:
                 return number
             place += 1
         return None
+
+    def numbers(self, ids: Sequence[str]) -> list[int | None]:
+        """Node numbers of many canonical ids."""
+        if not len(self.id_hash):
+            return [None] * len(ids)
+        keys = np.fromiter(map(id_hash, ids), np.uint64, len(ids))
+        found = self.id_hash_number[np.minimum(self.id_hash.searchsorted(keys), len(self.id_hash) - 1)]
+        each = zip(ids, found.tolist(), self.ids(found), strict=True)
+        return [number if stored == id else self.number(id) for id, number, stored in each]
 
 
 def open_compiled(store: Store, *, journal_limit: int) -> CompiledGraph:

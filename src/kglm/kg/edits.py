@@ -79,15 +79,14 @@ def _removal(graph: KnowledgeGraph, fact: FactRow) -> list[Change]:
 
 def _setting(graph: KnowledgeGraph, fact: FactRow) -> list[Change]:
     head, relation = graph.number(fact.head), graph.find_relation(fact.relation)
-    tails = [] if relation is None else [graph.id(int(tail)) for tail in graph.tails(head, relation)]
+    tails = [] if relation is None else graph.overlay.ids_of(graph.tails(head, relation))
     if tails == [fact.tail]:
         raise GraphError(
             f"{_show(graph, fact)} is already the only fact of this head and relation", remedy="nothing was changed"
         )
     pending = HeadFacts(graph.store, fact.head, graph.pending)
-    pending.load(fact.relation)
-    others = [FactRow(fact.head, fact.relation, tail) for tail in tails if tail != fact.tail]
-    changes = [change for other in others for change in pending.remove(other)]
+    others = [tail for tail in tails if tail != fact.tail]
+    changes = pending.remove_tails(fact.relation, others)
     return changes if len(others) < len(tails) else [*changes, Change("add", *fact)]
 
 

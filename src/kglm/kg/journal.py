@@ -12,6 +12,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import cache
+from itertools import groupby
 from typing import Literal, NamedTuple
 
 from kglm.errors import GraphError
@@ -21,8 +22,10 @@ from kglm.kg.store import FactRow, Store
 
 Action = Literal["add", "remove", "link", "unlink", "create"]
 _INVERSE: dict[str, Action] = {"add": "remove", "remove": "add", "link": "unlink", "unlink": "link"}
-
-
+_KINDS = {"create": "create", "remove": "remove", "unlink": "remove", "add": "add", "link": "add"}
+_NUMBER = "(SELECT number FROM entity WHERE id = ?)"
+_FACT = f"head = ? AND relation = ? AND tail = {_NUMBER}"
+_CHECK = "check the graph with: kglm doctor KG"
 _Key = tuple[str, str]
 """Relation and tail of a fact, by ids; the head is known."""
 
@@ -95,7 +98,10 @@ class HeadFacts:
         if key in self._added or key in self._removed:
             return self._added.get(key)
         loaded = self._loaded.get(key[0])
-        return self._store.fact(self._head, *key) if loaded is None else loaded.facts.get(key[1])
+        if loaded is None:
+            return self._store.fact(self._head, *key)
+        rank = loaded.ranks.get(key[1])
+        return None if rank is None else FactRow(self._head, *key, rank)
 
     def qualifiers_of(self, fact: FactRow) -> list[FactRow]:
         loaded = self._loaded.get(fact.relation)
@@ -147,6 +153,20 @@ class HeadFacts:
             removed += changes
         return removed
 
+    def remove_tails(self, relation: str, tails: Iterable[str]) -> list[Change]:
+        """Remove the facts of a relation with these tails; the same changes as of `remove` for each of them."""
+        self.load(relation)
+        loaded, changes = self._loaded[relation], []
+        changed = self._removed | self._added.keys() | self._link_ends.keys()
+        for tail in tails:
+            rank = loaded.ranks.get(tail)
+            if rank is None or is_literal(tail) or loaded.is_linked(tail) or (relation, tail) in changed:
+                changes += self.remove(FactRow(self._head, relation, tail))
+            else:  # no other fact changes with it
+                changes.append(Change("remove", self._head, relation, tail, rank))
+                self._removed.add((relation, tail))
+        return changes
+
     def _removal(self, fact: FactRow) -> list[Change]:
         """Changes that remove a fact and its qualifiers; qualifiers shared with another statement stay."""
         changes = [Change("unlink", *fact[:3], statement=statement.tail) for statement in self.statements_of(fact)]
@@ -161,7 +181,7 @@ class _RelationFacts:
     """The stored facts of one head and relation, and their links, by tail."""
 
     def __init__(self, store: Store, head: str, relation: str) -> None:
-        self.facts = {row.tail: row for row in store.facts_with(head, relation)}
+        self.ranks = store.ranks_with(head, relation)
         self.qualifiers: dict[str, list[FactRow]] = {}
         for tail, row in store.qualifiers_with(head, relation):
             self.qualifiers.setdefault(tail, []).append(row)
@@ -170,11 +190,15 @@ class _RelationFacts:
             self.statements.setdefault(tail, []).append(row)
         self._spellings: dict[str, list[str]] | None = None
 
+    def is_linked(self, tail: str) -> bool:
+        """True if the fact has qualifiers or is one."""
+        return tail in self.qualifiers or tail in self.statements
+
     def spellings(self, id: str) -> list[str]:
         """Tails with this canonical id."""
         if self._spellings is None:
             self._spellings = {}
-            for tail in self.facts:
+            for tail in self.ranks:
                 self._spellings.setdefault(canonical_id(tail), []).append(tail)
         return self._spellings.get(id, [])
 
@@ -191,16 +215,11 @@ def apply(store: Store, changes: Sequence[Change], *, expected: int, undoes: int
             "INSERT INTO edit VALUES (?, ?, ?, ?)",
             (number, datetime.now(UTC).isoformat(timespec="seconds"), undoes, digest.hexdigest()),
         )
-        writer = _Writer(connection)
-        for change in changes:
-            writer.perform(change)
-        details = (json.dumps([change.rank, change.statement, change.names], ensure_ascii=False) for change in changes)
+        _Writer(connection).perform(changes)
+        detail = cache(lambda *values: json.dumps(values, ensure_ascii=False))  # of most changes the same
         connection.executemany(
             "INSERT INTO change VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (
-                (number, position, *change[:4], detail)
-                for position, (change, detail) in enumerate(zip(changes, details, strict=True))
-            ),
+            ((number, position, *change[:4], detail(*change[4:])) for position, change in enumerate(changes)),
         )
     return number
 
@@ -211,11 +230,14 @@ def changes_since(store: Store, generation: int, until: int = 1 << 62) -> list[C
         "SELECT action, head, relation, tail, detail FROM change WHERE edit > ? AND edit <= ? ORDER BY edit, position",
         (generation, until),
     )
-    changes = []
-    for action, head, relation, tail, detail in rows:
-        rank, statement, names = json.loads(detail)
-        changes.append(Change(action, head, relation, tail, rank, statement, tuple(names)))
-    return changes
+    parse = cache(_parse_detail)
+    return [Change(*row, *parse(detail)) for *row, detail in rows]
+
+
+def _parse_detail(text: str) -> tuple[int, str, tuple[str, ...]]:
+    """Rank, statement and names of a change."""
+    rank, statement, names = json.loads(text)
+    return rank, statement, tuple(names)
 
 
 def last_edit(store: Store) -> tuple[int, list[Change]]:
@@ -245,29 +267,75 @@ class _Writer:
         self._entity = cache(self._find_entity)
         self._relation = cache(self._find_relation)
 
-    def perform(self, change: Change) -> None:
-        if change.action == "create":
-            number = self._new_entity(change.head)
-            self._connection.executemany(
-                "INSERT INTO name VALUES (?, ?, ?, ?)",
-                [(number, place, name, name.casefold()) for place, name in enumerate(change.names)],
-            )
-            return
-        fact = self._entity(change.head), self._relation(change.relation), self._entity(change.tail)
-        if change.action == "add":
-            self._connection.execute(
-                "INSERT INTO fact(head, relation, tail, rank) VALUES (?, ?, ?, ?)", (*fact, change.rank)
-            )
-        elif change.action == "remove":
-            self._connection.execute("DELETE FROM fact WHERE head = ? AND relation = ? AND tail = ?", fact)
-        else:
-            main = self._relation(change.relation.partition(":")[0])
-            statement = self._fact(fact[0], main, self._entity(change.statement))
-            values = (statement, self._fact(*fact))
-            if change.action == "link":
-                self._connection.execute("INSERT INTO qualifier VALUES (?, ?)", values)
+    def perform(self, changes: Sequence[Change]) -> None:
+        """Carry out changes.
+
+        Successive removals are carried out together, after the links that they remove, and successive additions before
+        the links that they add. So a hub is changed by few statements of SQL, which SQLite repeats.
+        """
+        for kind, group in groupby(changes, lambda change: _KINDS[change.action]):
+            run = list(group)
+            facts = [change for change in run if change.action in ("add", "remove")]
+            links = [change for change in run if change.action in ("link", "unlink")]
+            if kind == "create":
+                for change in run:
+                    self._create(change)
+            elif kind == "remove":
+                self._unlink(links)
+                self._remove(facts)
             else:
-                self._connection.execute("DELETE FROM qualifier WHERE statement = ? AND fact = ?", values)
+                self._add(facts)
+                self._link(links)
+
+    def _create(self, change: Change) -> None:
+        number = self._new_entity(change.head)
+        self._connection.executemany(
+            "INSERT INTO name VALUES (?, ?, ?, ?)",
+            [(number, place, name, name.casefold()) for place, name in enumerate(change.names)],
+        )
+
+    def _remove(self, facts: Sequence[Change]) -> None:
+        self._connection.executemany(f"DELETE FROM fact WHERE {_FACT}", map(self._key, facts))
+
+    def _add(self, facts: Sequence[Change]) -> None:
+        for change in facts:
+            if is_literal(change.tail):
+                self._entity(change.tail)
+        try:
+            self._connection.executemany(
+                f"INSERT INTO fact(head, relation, tail, rank) VALUES (?, ?, {_NUMBER}, ?)",
+                ((*self._key(change), change.rank) for change in facts),
+            )
+        except sqlite3.IntegrityError as error:
+            raise GraphError(f"a fact cannot be added ({error})", remedy=_CHECK) from error
+
+    def _link(self, links: Sequence[Change]) -> None:
+        try:
+            self._connection.executemany(
+                f"INSERT INTO qualifier VALUES ((SELECT number FROM fact WHERE {_FACT}),"
+                f" (SELECT number FROM fact WHERE {_FACT}))",
+                map(self._ends, links),
+            )
+        except sqlite3.IntegrityError as error:
+            raise GraphError(f"a qualifier cannot be added to its statement ({error})", remedy=_CHECK) from error
+
+    def _unlink(self, links: Sequence[Change]) -> None:
+        cursor = self._connection.executemany(
+            f"DELETE FROM qualifier WHERE statement = (SELECT number FROM fact WHERE {_FACT})"
+            f" AND fact = (SELECT number FROM fact WHERE {_FACT})",
+            map(self._ends, links),
+        )
+        if links and cursor.rowcount < len(links):
+            raise GraphError("the statement of a qualifier is not in the graph", remedy=_CHECK)
+
+    def _key(self, change: Change) -> tuple[int, int, str]:
+        """Values for the condition `_FACT`."""
+        return self._entity(change.head), self._relation(change.relation), change.tail
+
+    def _ends(self, change: Change) -> tuple[int, int, str, int, int, str]:
+        """Values for two conditions `_FACT`: of the statement, and of its qualifier."""
+        head, relation, tail = self._key(change)
+        return head, self._relation(change.relation.partition(":")[0]), change.statement, head, relation, tail
 
     def _find_entity(self, id: str) -> int:
         row = self._connection.execute("SELECT number FROM entity WHERE id = ?", (id,)).fetchone()
@@ -289,11 +357,3 @@ class _Writer:
         cursor = self._connection.execute("INSERT INTO relation(id) VALUES (?)", (id,))
         assert cursor.lastrowid is not None
         return cursor.lastrowid
-
-    def _fact(self, head: int, relation: int, tail: int) -> int:
-        row = self._connection.execute(
-            "SELECT number FROM fact WHERE head = ? AND relation = ? AND tail = ?", (head, relation, tail)
-        ).fetchone()
-        if row is None:
-            raise GraphError("the statement of a qualifier is not in the graph", remedy="check it with: kglm doctor KG")
-        return int(row[0])
