@@ -20,7 +20,7 @@ from kglm.kg.name_prefixes import nodes_named_like
 from kglm.kg.overlay import Edges, _merged
 from kglm.kg.resolve import SAMPLES, parse_fact
 from support.hubs import DEGREE, counting, hub_store
-from support.worlds import facts_of
+from support.worlds import facts_of, make_store
 
 FEW = 2 * SAMPLES + 20
 """Rows that an edit may read, samples of tails included."""
@@ -204,3 +204,37 @@ def test_ids_and_numbers_of_many_nodes(tmp_path: Path) -> None:
         expected = {id: number for id in wanted if (number := graph.find(id)) is not None}
         assert graph.overlay.numbers_of(wanted) == expected
         assert expected.keys() == set(wanted[:-2])
+
+
+@pytest.mark.parametrize(
+    ("action", "text", "stored"),
+    [
+        ("remove", "Q1 P580 T::11::+1003-02-07T00:00:00Z", ["T::11::+1003-02-07T00:00:00Z"]),
+        (
+            "remove",
+            "Q1 P580 T::9::+1970-00-00T00:00:00Z",
+            ["T::9::+1970-01-01T00:00:00Z", "T::9::+1970-05-05T00:00:00Z"],
+        ),
+        ("remove", "Q1 P580 V::7.0000::1", ["V::07.00::1", "V::7.0000::1"]),
+        ("add", "Q1 P580 T::11::+2003-02-07T00:00:00Z", []),
+        ("add", "Q1 P580 V::8.0000::1", []),
+    ],
+)
+def test_an_edit_of_one_of_many_dates_reads_its_key(tmp_path: Path, action: str, text: str, stored: list[str]) -> None:
+    """Also if it is stored in several spellings."""
+    tails = [f"T::11::+{1000 + day // 28}-02-{day % 28 + 1:02d}T00:00:00Z" for day in range(DEGREE)]
+    tails += ["T::9::+1970-05-05T00:00:00Z", "T::9::+1970-01-01T00:00:00Z", "V::7.0000::1", "V::07.00::1"]
+    with KnowledgeGraph.open(
+        make_store(tmp_path, [("Q1", "P580", tail) for tail in tails], {"Q1": ("Chronicle",)}), writable=True
+    ) as graph:
+        before = tables(graph)
+        with counting() as counted:
+            changes = graph.edit([FactEdit(action, *parse_fact(graph, text))])  # type: ignore[arg-type]
+        assert counted.rows < FEW
+        if action == "remove":
+            assert [change.tail for change in changes] == stored
+            assert {row[2] for row in before["fact"]} - {row[2] for row in tables(graph)["fact"]} == set(stored)
+        else:
+            assert [change.tail for change in changes] == [text.split()[2]]
+        graph.undo()
+        assert tables(graph)["fact"] == before["fact"]

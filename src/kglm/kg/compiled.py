@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import msgspec
@@ -127,6 +128,18 @@ class CompiledGraph:
         found = self.id_hash_number[np.minimum(self.id_hash.searchsorted(keys), len(self.id_hash) - 1)]
         each = zip(ids, found.tolist(), self.ids(found), strict=True)
         return [number if stored == id else self.number(id) for id, number, stored in each]
+
+    @cached_property
+    def spellings(self) -> dict[str, list[str]]:
+        """Ids of each date or quantity that has several, by canonical id, in the order of their entities."""
+        is_node = np.zeros(len(self), np.bool_)
+        is_node[self.id_hash_number] = True
+        others = np.flatnonzero(~is_node)  # each shares the node of another id
+        numbers: dict[str, list[int]] = {}
+        for number, id in zip(others.tolist(), self.ids(others), strict=True):
+            numbers.setdefault(canonical_id(id), []).append(number)
+        nodes = zip(numbers.items(), self.numbers(list(numbers)), strict=True)
+        return {id: [self.id(each) for each in sorted({*same, node} - {None})] for (id, same), node in nodes}
 
 
 def open_compiled(store: Store, *, journal_limit: int) -> CompiledGraph:

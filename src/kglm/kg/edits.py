@@ -74,7 +74,7 @@ def _removal(graph: KnowledgeGraph, fact: FactRow) -> list[Change]:
             place=graph.store.path,
             remedy=f"list the facts with: kglm kg show KG {fact.head}",
         )
-    return HeadFacts(graph.store, fact.head, graph.pending).remove(fact)
+    return _head_facts(graph, fact.head).remove(fact)
 
 
 def _setting(graph: KnowledgeGraph, fact: FactRow) -> list[Change]:
@@ -84,10 +84,13 @@ def _setting(graph: KnowledgeGraph, fact: FactRow) -> list[Change]:
         raise GraphError(
             f"{_show(graph, fact)} is already the only fact of this head and relation", remedy="nothing was changed"
         )
-    pending = HeadFacts(graph.store, fact.head, graph.pending)
     others = [tail for tail in tails if tail != fact.tail]
-    changes = pending.remove_tails(fact.relation, others)
+    changes = _head_facts(graph, fact.head).remove_tails(fact.relation, others)
     return changes if len(others) < len(tails) else [*changes, Change("add", *fact)]
+
+
+def _head_facts(graph: KnowledgeGraph, head: str) -> HeadFacts:
+    return HeadFacts(graph.store, graph.overlay.base.spellings, head, graph.pending)
 
 
 def _creation(graph: KnowledgeGraph, edit: NewEntity) -> list[Change]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from itertools import groupby
@@ -59,11 +59,15 @@ class HeadFacts:
     """Facts and qualifiers of one head: those in the store, plus changes that are not stored yet.
 
     Facts are read by key when they are asked for, so an edit of one fact of a hub reads one fact. Of a relation that is
-    loaded with `load`, and of one with dates or quantities, all facts are read at once.
+    loaded with `load`, all facts are read at once. `spellings` are the ids of each date or quantity that has several,
+    by canonical id.
     """
 
-    def __init__(self, store: Store, head: str, changes: Iterable[Change] = ()) -> None:
+    def __init__(
+        self, store: Store, spellings: Mapping[str, Sequence[str]], head: str, changes: Iterable[Change] = ()
+    ) -> None:
         self._store = store
+        self._spellings = spellings
         self._head = head
         self._loaded: dict[str, _RelationFacts] = {}
         self._added: dict[_Key, FactRow] = {}
@@ -136,9 +140,8 @@ class HeadFacts:
         """Stored facts equal to `fact`; a date can have two ids (`1970-00-00`, `1970-01-01`)."""
         keys = dict.fromkeys([(fact.relation, fact.tail)])
         if is_literal(fact.tail):
-            self.load(fact.relation)
             wanted = canonical_id(fact.tail)
-            keys = dict.fromkeys((fact.relation, tail) for tail in self._loaded[fact.relation].spellings(wanted))
+            keys = dict.fromkeys((fact.relation, tail) for tail in self._spellings.get(wanted, (fact.tail,)))
             keys |= dict.fromkeys(
                 key for key in self._added if key[0] == fact.relation and canonical_id(key[1]) == wanted
             )
@@ -188,19 +191,10 @@ class _RelationFacts:
         self.statements: dict[str, list[FactRow]] = {}
         for tail, row in store.statements_with(head, relation) if ":" in relation else ():
             self.statements.setdefault(tail, []).append(row)
-        self._spellings: dict[str, list[str]] | None = None
 
     def is_linked(self, tail: str) -> bool:
         """True if the fact has qualifiers or is one."""
         return tail in self.qualifiers or tail in self.statements
-
-    def spellings(self, id: str) -> list[str]:
-        """Tails with this canonical id."""
-        if self._spellings is None:
-            self._spellings = {}
-            for tail in self.ranks:
-                self._spellings.setdefault(canonical_id(tail), []).append(tail)
-        return self._spellings.get(id, [])
 
 
 def apply(store: Store, changes: Sequence[Change], *, expected: int, undoes: int | None = None) -> int:
