@@ -99,7 +99,7 @@ class CompiledGraph:
 
     def ids(self, numbers: npt.NDArray[np.integer]) -> list[str]:
         """Ids of many nodes."""
-        text = memoryview(self.id_bytes)
+        text = self.id_bytes.data
         ends = zip(self.id_offsets[numbers].tolist(), self.id_offsets[numbers + 1].tolist(), strict=True)
         return [str(text[start:end], "utf-8") for start, end in ends]
 
@@ -138,8 +138,9 @@ class CompiledGraph:
         numbers: dict[str, list[int]] = {}
         for number, id in zip(others.tolist(), self.ids(others), strict=True):
             numbers.setdefault(canonical_id(id), []).append(number)
-        nodes = zip(numbers.items(), self.numbers(list(numbers)), strict=True)
-        return {id: [self.id(each) for each in sorted({*same, node} - {None})] for (id, same), node in nodes}
+        for same, node in zip(numbers.values(), self.numbers(list(numbers)), strict=True):
+            same += [] if node is None else [node]
+        return {id: [self.id(number) for number in sorted(same)] for id, same in numbers.items()}
 
 
 def open_compiled(store: Store, *, journal_limit: int) -> CompiledGraph:

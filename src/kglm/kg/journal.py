@@ -225,7 +225,7 @@ def changes_since(store: Store, generation: int, until: int = 1 << 62) -> list[C
         (generation, until),
     )
     parse = cache(_parse_detail)
-    return [Change(*row, *parse(detail)) for *row, detail in rows]
+    return [Change(action, head, relation, tail, *parse(detail)) for action, head, relation, tail, detail in rows]
 
 
 def _parse_detail(text: str) -> tuple[int, str, tuple[str, ...]]:
