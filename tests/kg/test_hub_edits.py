@@ -238,3 +238,25 @@ def test_an_edit_of_one_of_many_dates_reads_its_key(tmp_path: Path, action: str,
             assert [change.tail for change in changes] == [text.split()[2]]
         graph.undo()
         assert tables(graph)["fact"] == before["fact"]
+
+
+def test_setting_reads_each_qualifier_once(tmp_path: Path) -> None:
+    """Also if all statements share their qualifiers."""
+    facts = [
+        {"head": "Q1", "relation": "P54", "tail": f"Q{100 + n}", "qualifiers": {"P413": ["Q7", f"Q{20 + n % 3}"]}}
+        for n in range(300)
+    ]
+    (tmp_path / "facts.jsonl").write_text("\n".join(map(json.dumps, facts)))
+    import_graph([tmp_path / "facts.jsonl"], tmp_path / "g.kg")
+    with KnowledgeGraph.open(tmp_path / "g.kg", writable=True) as graph:
+        before = tables(graph)
+        with counting() as counted:
+            graph.set("Q1", "P54", "Q101")
+        assert counted.rows < 2000, "300 facts, 4 qualifiers, 600 links in both directions"
+        after = tables(graph)
+        assert [fact[:3] for fact in after["fact"]] == [
+            ("Q1", "P54", "Q101"), ("Q1", "P54:P413", "Q21"), ("Q1", "P54:P413", "Q7")
+        ]  # fmt: skip
+        assert len(after["qualifier"]) == 2
+        graph.undo()
+        assert tables(graph) == before

@@ -76,6 +76,8 @@ class HeadFacts:
         """Changed links (statement, qualifier), and whether they hold."""
         self._link_ends: dict[_Key, dict[tuple[_Key, _Key], None]] = {}
         """The changed links of a fact."""
+        self._statement_counts: dict[_Key, int] = {}
+        """Number of statements of the qualifiers for which it was asked."""
         self.apply(change for change in changes if change.head == head)
 
     def load(self, relation: str) -> None:
@@ -95,6 +97,8 @@ class HeadFacts:
             elif change.action in ("link", "unlink"):
                 link = (change.relation.partition(":")[0], change.statement), key
                 self._linked[link] = change.action == "link"
+                if key in self._statement_counts:
+                    self._statement_counts[key] += 1 if change.action == "link" else -1
                 for end in link:
                     self._link_ends.setdefault(end, {})[link] = None
 
@@ -124,6 +128,13 @@ class HeadFacts:
         else:
             stored = loaded.statements.get(fact.tail, [])
         return self._with_changes(fact, stored, 0)
+
+    def _count_statements(self, qualifier: FactRow) -> int:
+        """Number of statements of a qualifier; they are read once, however many of them are removed."""
+        key = (qualifier.relation, qualifier.tail)
+        if key not in self._statement_counts:
+            self._statement_counts[key] = len(self.statements_of(qualifier))
+        return self._statement_counts[key]
 
     def _with_changes(self, fact: FactRow, stored: list[FactRow], end: Literal[0, 1]) -> list[FactRow]:
         """Facts at one end of the links of `fact`: 0 its statements, 1 its qualifiers."""
@@ -160,6 +171,8 @@ class HeadFacts:
         """Remove the facts of a relation with these tails; the same changes as of `remove` for each of them."""
         self.load(relation)
         loaded, changes = self._loaded[relation], []
+        for qualifying in {row.relation for rows in loaded.qualifiers.values() for row in rows}:
+            self.load(qualifying)
         changed = self._removed | self._added.keys() | self._link_ends.keys()
         for tail in tails:
             rank = loaded.ranks.get(tail)
@@ -175,7 +188,7 @@ class HeadFacts:
         changes = [Change("unlink", *fact[:3], statement=statement.tail) for statement in self.statements_of(fact)]
         for qualifier in self.qualifiers_of(fact):
             changes.append(Change("unlink", *qualifier[:3], statement=fact.tail))
-            if len(self.statements_of(qualifier)) == 1:
+            if self._count_statements(qualifier) == 1:
                 changes.append(Change("remove", *qualifier))
         return [*changes, Change("remove", *fact)]
 
