@@ -6,8 +6,8 @@ For each degree, a graph is imported: the bundled world, and one hub that has so
 that the kind has as many facts that point at it. The graph gets vectors and a tiny model. Then the commands `kg show`
 and `kg edit` are timed, process start included, and the first completion in a process that has loaded the model: for an
 ordinary entity, for the hub, for the kind, and for a prompt that mentions the ordinary entity and the hub. All of it
-runs side by side in each round; the results are medians. Completion uses one thread: with more, a busy machine measures
-the waiting of threads for each other.
+runs side by side in each round; the results are medians. Completion uses one thread, and its seconds are those of the
+processor: it takes hundredths of a second, in which a busy machine would measure the waiting for other processes.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ torch.set_num_threads(1)
 import kglm
 model = kglm.load(sys.argv[1])
 model.linker
-start = time.perf_counter()
+start = time.process_time()
 model.complete(sys.argv[2])
-print(time.perf_counter() - start)
+print(time.process_time() - start)
 """
 
 
@@ -94,7 +94,7 @@ def command(*arguments: object) -> float:
 
 
 def completion(run: Path, prompt: str) -> float:
-    """Seconds of the first completion after loading."""
+    """Processor seconds of the first completion after loading."""
     call = [sys.executable, "-c", COMPLETE, str(run), prompt]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     return float(subprocess.run(call, check=True, capture_output=True, text=True, env=environment).stdout)

@@ -285,7 +285,7 @@ class TestQualifiers:
             yield opened
 
     def stored(self, graph: KnowledgeGraph) -> list[tuple[str, str, int, list[str]]]:
-        stored = HeadFacts(graph.store, "Q1")
+        stored = HeadFacts(graph.store, {}, "Q1")
         return [
             (fact.relation, fact.tail, fact.rank, [q.tail for q in stored.qualifiers_of(fact)])
             for fact in graph.store.facts_of("Q1")

@@ -6,6 +6,7 @@ import bz2
 import gzip
 import json
 import re
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from kglm.kg import imports
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.importers.records import ImportOptions
 from kglm.kg.imports import import_graph
+from kglm.kg.staging import Staging
 from kglm.kg.store import Store
 from support.dumps import entity, generated, item, lines, statement
 from support.dumps import time as dump_time
@@ -79,6 +81,42 @@ class TestResult:
         (tmp_path / "f.jsonl").write_text("\n".join(rows))
         report = import_graph([tmp_path / "f.jsonl"], tmp_path / "g.kg")
         assert (report.facts, report.duplicates) == (1001, 999)
+
+    def test_qualifiers_of_a_hub_are_joined_by_key(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        def steps(statements: int) -> int:
+            """Steps of SQLite's virtual machine, in hundreds, of an import of a hub with qualified statements."""
+            fact = {"head": "Q1", "relation": "P54"}
+            rows = [
+                json.dumps(fact | {"tail": f"Q{10 + n}", "qualifiers": {"P580": [f"V::{n % 7}.0000::1", f"Q{20 + n}"]}})
+                for n in range(statements)
+            ]
+            (tmp_path / "f.jsonl").write_text("\n".join(rows))
+            counted = 0
+
+            def count() -> None:
+                nonlocal counted
+                counted += 1
+
+            def connect(staging: Staging) -> sqlite3.Connection:
+                connection = first_connect(staging)
+                connection.set_progress_handler(count, 100)
+                return connection
+
+            first_connect = Staging._connect
+            with monkeypatch.context() as patch:
+                patch.setattr(Staging, "_connect", connect)
+                import_graph([tmp_path / "f.jsonl"], tmp_path / "g.kg", workers=1, replace=True)
+            return counted
+
+        few, many = steps(200), steps(1600)
+        assert many < 9 * few, "linear: 8 times the statements"
+        with Store.open(tmp_path / "g.kg") as store:
+            links = store.rows(
+                "SELECT s.id, q.id FROM qualifier x JOIN fact f ON f.number = x.statement JOIN fact g"
+                " ON g.number = x.fact JOIN entity s ON s.number = f.tail JOIN entity q ON q.number = g.tail"
+            )
+        expected = [(f"Q{10 + n}", value) for n in range(1600) for value in (f"V::{n % 7}.0000::1", f"Q{20 + n}")]
+        assert sorted(links) == sorted(expected)
 
     def test_byte_order_mark_and_comments_are_skipped(self, tmp_path: Path) -> None:
         (tmp_path / "f.tsv").write_bytes(b"\xef\xbb\xbf# mine\n\nQ1\tP1\tQ2\nQ1\tP1\tQ3\n")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, pairwise
 from pathlib import Path
 
@@ -188,6 +189,39 @@ def test_memo_is_bounded_and_does_not_change_the_result(monkeypatch: pytest.Monk
     small = Tokenizer()
     assert small.words(text) == expected
     assert len(small._memo) <= 3
+
+
+@pytest.fixture(scope="module")
+def all_rules() -> Callable[[str], list[str]]:
+    """spaCy's rules for every chunk, plain words included."""
+    rules, never = module._spacy_rules(), re.compile("(?!)")
+
+    def split(chunk: str) -> list[str]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(module, "_PLAIN_WORD", never)
+            return rules(chunk)
+
+    return split
+
+
+def test_no_rule_splits_a_plain_word(all_rules: Callable[[str], list[str]]) -> None:
+    """Among them all special cases and units of spaCy, in upper and lower case, with and without digits."""
+    from spacy.lang.char_classes import UNITS
+    from spacy.lang.en import English
+
+    stems = {"a", "Entry", "USD", "http", "www", "xD", "Ph", "o", "kmh"} | set(UNITS.split("|"))
+    stems |= {key for key in English.Defaults.tokenizer_exceptions if key.isascii()}
+    made = {
+        case + digits for stem in stems for case in (stem, stem.upper(), stem.title()) for digits in ("", "1", "2020")
+    }
+    plain = sorted(word for word in made | {f"x{stem}" for stem in stems} if module._PLAIN_WORD.fullmatch(word))
+    assert len(plain) > 500
+    assert [tokenizer().words(word) for word in plain] == [all_rules(word) for word in plain]
+
+
+@given(st.from_regex(module._PLAIN_WORD, fullmatch=True))
+def test_no_rule_splits_an_arbitrary_plain_word(all_rules: Callable[[str], list[str]], word: str) -> None:
+    assert tokenizer().words(word) == all_rules(word)
 
 
 def test_default_tokenizer_is_shared() -> None:

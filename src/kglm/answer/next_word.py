@@ -218,11 +218,11 @@ class _Enumeration:
         generated_UV, copied_UJ = self._word_probabilities(h_x_H, nodes)
         p_V = plain_V + array(torch.from_numpy(mass_U).to(generated_UV) @ generated_UV.exp())
         copied: dict[str, dict[int, float]] = {}
-        for mention, node in enumerate(nodes):
-            for slot, word in enumerate(reading.components.features.aliases[node].surface):
+        for mention, (node, p_J) in enumerate(zip(nodes, copied_UJ.tolist(), strict=True)):
+            for word, p in zip(reading.components.features.aliases[node].surface, p_J, strict=True):
                 if word is not None:
                     copy_probs = copied.setdefault(word, {})
-                    copy_probs[mention] = copy_probs.get(mention, 0.0) + float(copied_UJ[mention, slot])
+                    copy_probs[mention] = copy_probs.get(mention, 0.0) + p
         vocabulary = reading.components.vocabulary
         extra = {word: place for place, word in enumerate(word for word in copied if word not in vocabulary)}
         p_N = np.concatenate([p_V, np.zeros(len(extra))])
@@ -237,14 +237,14 @@ class _Enumeration:
         aliases, device = self._reading.components.features.aliases, h_x_H.device
         tables = [aliases[node].words_AL for node in nodes]
         alias_UAL = np.stack(tables) if tables else np.zeros((0, *aliases.shape), np.int64)
-        order_UJ = torch.zeros(len(nodes), aliases.slots, dtype=torch.int64)
+        order_UJ = np.zeros((len(nodes), aliases.slots), np.int64)
         for row, (node, words) in enumerate(self._mentions):
             order_UJ[row, aliases[node].next_slots(words)] = LATER_WORD if words else FIRST_WORD
         generated_UV, copied_UJ = self._reading.model.every_word(
             h_x_H,
             torch.tensor(nodes, dtype=torch.int64, device=device),
             torch.from_numpy(alias_UAL).to(device),
-            order_UJ.to(device),
+            torch.from_numpy(order_UJ).to(device),
         )
         return generated_UV, array(copied_UJ.exp())
 

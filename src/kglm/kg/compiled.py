@@ -10,7 +10,9 @@ The arrays are a cache beside the store, `KG.arrays/DIGEST-GENERATION/`; each di
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import msgspec
@@ -95,6 +97,12 @@ class CompiledGraph:
     def id(self, number: int) -> str:
         return _text(self.id_bytes, self.id_offsets, number)
 
+    def ids(self, numbers: npt.NDArray[np.integer]) -> list[str]:
+        """Ids of many nodes."""
+        text = self.id_bytes.data
+        ends = zip(self.id_offsets[numbers].tolist(), self.id_offsets[numbers + 1].tolist(), strict=True)
+        return [str(text[start:end], "utf-8") for start, end in ends]
+
     def names(self, number: int) -> list[str]:
         return [
             _text(self.name_bytes, self.name_offsets, k)
@@ -111,6 +119,28 @@ class CompiledGraph:
                 return number
             place += 1
         return None
+
+    def numbers(self, ids: Sequence[str]) -> list[int | None]:
+        """Node numbers of many canonical ids."""
+        if not len(self.id_hash):
+            return [None] * len(ids)
+        keys = np.fromiter(map(id_hash, ids), np.uint64, len(ids))
+        found = self.id_hash_number[np.minimum(self.id_hash.searchsorted(keys), len(self.id_hash) - 1)]
+        each = zip(ids, found.tolist(), self.ids(found), strict=True)
+        return [number if stored == id else self.number(id) for id, number, stored in each]
+
+    @cached_property
+    def spellings(self) -> dict[str, list[str]]:
+        """Ids of each date or quantity that has several, by canonical id, in the order of their entities."""
+        is_node = np.zeros(len(self), np.bool_)
+        is_node[self.id_hash_number] = True
+        others = np.flatnonzero(~is_node)  # each shares the node of another id
+        numbers: dict[str, list[int]] = {}
+        for number, id in zip(others.tolist(), self.ids(others), strict=True):
+            numbers.setdefault(canonical_id(id), []).append(number)
+        for same, node in zip(numbers.values(), self.numbers(list(numbers)), strict=True):
+            same += [] if node is None else [node]
+        return {id: [self.id(number) for number in sorted(same)] for id, same in numbers.items()}
 
 
 def open_compiled(store: Store, *, journal_limit: int) -> CompiledGraph:

@@ -74,21 +74,23 @@ def _removal(graph: KnowledgeGraph, fact: FactRow) -> list[Change]:
             place=graph.store.path,
             remedy=f"list the facts with: kglm kg show KG {fact.head}",
         )
-    return HeadFacts(graph.store, fact.head, graph.pending).remove(fact)
+    return _head_facts(graph, fact.head).remove(fact)
 
 
 def _setting(graph: KnowledgeGraph, fact: FactRow) -> list[Change]:
     head, relation = graph.number(fact.head), graph.find_relation(fact.relation)
-    tails = [] if relation is None else [graph.id(int(tail)) for tail in graph.tails(head, relation)]
+    tails = [] if relation is None else graph.overlay.ids_of(graph.tails(head, relation))
     if tails == [fact.tail]:
         raise GraphError(
             f"{_show(graph, fact)} is already the only fact of this head and relation", remedy="nothing was changed"
         )
-    pending = HeadFacts(graph.store, fact.head, graph.pending)
-    pending.load(fact.relation)
-    others = [FactRow(fact.head, fact.relation, tail) for tail in tails if tail != fact.tail]
-    changes = [change for other in others for change in pending.remove(other)]
+    others = [tail for tail in tails if tail != fact.tail]
+    changes = _head_facts(graph, fact.head).remove_tails(fact.relation, others)
     return changes if len(others) < len(tails) else [*changes, Change("add", *fact)]
+
+
+def _head_facts(graph: KnowledgeGraph, head: str) -> HeadFacts:
+    return HeadFacts(graph.store, graph.overlay.base.spellings, head, graph.pending)
 
 
 def _creation(graph: KnowledgeGraph, edit: NewEntity) -> list[Change]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
+from itertools import groupby
 from typing import Literal, NamedTuple
 
 from kglm.errors import GraphError
@@ -21,8 +22,10 @@ from kglm.kg.store import FactRow, Store
 
 Action = Literal["add", "remove", "link", "unlink", "create"]
 _INVERSE: dict[str, Action] = {"add": "remove", "remove": "add", "link": "unlink", "unlink": "link"}
-
-
+_KINDS = {"create": "create", "remove": "remove", "unlink": "remove", "add": "add", "link": "add"}
+_NUMBER = "(SELECT number FROM entity WHERE id = ?)"
+_FACT = f"head = ? AND relation = ? AND tail = {_NUMBER}"
+_CHECK = "check the graph with: kglm doctor KG"
 _Key = tuple[str, str]
 """Relation and tail of a fact, by ids; the head is known."""
 
@@ -56,11 +59,15 @@ class HeadFacts:
     """Facts and qualifiers of one head: those in the store, plus changes that are not stored yet.
 
     Facts are read by key when they are asked for, so an edit of one fact of a hub reads one fact. Of a relation that is
-    loaded with `load`, and of one with dates or quantities, all facts are read at once.
+    loaded with `load`, all facts are read at once. `spellings` are the ids of each date or quantity that has several,
+    by canonical id.
     """
 
-    def __init__(self, store: Store, head: str, changes: Iterable[Change] = ()) -> None:
+    def __init__(
+        self, store: Store, spellings: Mapping[str, Sequence[str]], head: str, changes: Iterable[Change] = ()
+    ) -> None:
         self._store = store
+        self._spellings = spellings
         self._head = head
         self._loaded: dict[str, _RelationFacts] = {}
         self._added: dict[_Key, FactRow] = {}
@@ -69,6 +76,8 @@ class HeadFacts:
         """Changed links (statement, qualifier), and whether they hold."""
         self._link_ends: dict[_Key, dict[tuple[_Key, _Key], None]] = {}
         """The changed links of a fact."""
+        self._statement_counts: dict[_Key, int] = {}
+        """Number of statements of the qualifiers for which it was asked."""
         self.apply(change for change in changes if change.head == head)
 
     def load(self, relation: str) -> None:
@@ -88,6 +97,8 @@ class HeadFacts:
             elif change.action in ("link", "unlink"):
                 link = (change.relation.partition(":")[0], change.statement), key
                 self._linked[link] = change.action == "link"
+                if key in self._statement_counts:
+                    self._statement_counts[key] += 1 if change.action == "link" else -1
                 for end in link:
                     self._link_ends.setdefault(end, {})[link] = None
 
@@ -95,7 +106,10 @@ class HeadFacts:
         if key in self._added or key in self._removed:
             return self._added.get(key)
         loaded = self._loaded.get(key[0])
-        return self._store.fact(self._head, *key) if loaded is None else loaded.facts.get(key[1])
+        if loaded is None:
+            return self._store.fact(self._head, *key)
+        rank = loaded.ranks.get(key[1])
+        return None if rank is None else FactRow(self._head, *key, rank)
 
     def qualifiers_of(self, fact: FactRow) -> list[FactRow]:
         loaded = self._loaded.get(fact.relation)
@@ -115,6 +129,13 @@ class HeadFacts:
             stored = loaded.statements.get(fact.tail, [])
         return self._with_changes(fact, stored, 0)
 
+    def _count_statements(self, qualifier: FactRow) -> int:
+        """Number of statements of a qualifier; they are read once, however many of them are removed."""
+        key = (qualifier.relation, qualifier.tail)
+        if key not in self._statement_counts:
+            self._statement_counts[key] = len(self.statements_of(qualifier))
+        return self._statement_counts[key]
+
     def _with_changes(self, fact: FactRow, stored: list[FactRow], end: Literal[0, 1]) -> list[FactRow]:
         """Facts at one end of the links of `fact`: 0 its statements, 1 its qualifiers."""
         own = (fact.relation, fact.tail)
@@ -130,9 +151,8 @@ class HeadFacts:
         """Stored facts equal to `fact`; a date can have two ids (`1970-00-00`, `1970-01-01`)."""
         keys = dict.fromkeys([(fact.relation, fact.tail)])
         if is_literal(fact.tail):
-            self.load(fact.relation)
             wanted = canonical_id(fact.tail)
-            keys = dict.fromkeys((fact.relation, tail) for tail in self._loaded[fact.relation].spellings(wanted))
+            keys = dict.fromkeys((fact.relation, tail) for tail in self._spellings.get(wanted, (fact.tail,)))
             keys |= dict.fromkeys(
                 key for key in self._added if key[0] == fact.relation and canonical_id(key[1]) == wanted
             )
@@ -147,12 +167,28 @@ class HeadFacts:
             removed += changes
         return removed
 
+    def remove_tails(self, relation: str, tails: Iterable[str]) -> list[Change]:
+        """Remove the facts of a relation with these tails; the same changes as of `remove` for each of them."""
+        self.load(relation)
+        loaded, changes = self._loaded[relation], []
+        for qualifying in {row.relation for rows in loaded.qualifiers.values() for row in rows}:
+            self.load(qualifying)
+        changed = self._removed | self._added.keys() | self._link_ends.keys()
+        for tail in tails:
+            rank = loaded.ranks.get(tail)
+            if rank is None or is_literal(tail) or loaded.is_linked(tail) or (relation, tail) in changed:
+                changes += self.remove(FactRow(self._head, relation, tail))
+            else:  # no other fact changes with it
+                changes.append(Change("remove", self._head, relation, tail, rank))
+                self._removed.add((relation, tail))
+        return changes
+
     def _removal(self, fact: FactRow) -> list[Change]:
         """Changes that remove a fact and its qualifiers; qualifiers shared with another statement stay."""
         changes = [Change("unlink", *fact[:3], statement=statement.tail) for statement in self.statements_of(fact)]
         for qualifier in self.qualifiers_of(fact):
             changes.append(Change("unlink", *qualifier[:3], statement=fact.tail))
-            if len(self.statements_of(qualifier)) == 1:
+            if self._count_statements(qualifier) == 1:
                 changes.append(Change("remove", *qualifier))
         return [*changes, Change("remove", *fact)]
 
@@ -161,22 +197,17 @@ class _RelationFacts:
     """The stored facts of one head and relation, and their links, by tail."""
 
     def __init__(self, store: Store, head: str, relation: str) -> None:
-        self.facts = {row.tail: row for row in store.facts_with(head, relation)}
+        self.ranks = store.ranks_with(head, relation)
         self.qualifiers: dict[str, list[FactRow]] = {}
         for tail, row in store.qualifiers_with(head, relation):
             self.qualifiers.setdefault(tail, []).append(row)
         self.statements: dict[str, list[FactRow]] = {}
         for tail, row in store.statements_with(head, relation) if ":" in relation else ():
             self.statements.setdefault(tail, []).append(row)
-        self._spellings: dict[str, list[str]] | None = None
 
-    def spellings(self, id: str) -> list[str]:
-        """Tails with this canonical id."""
-        if self._spellings is None:
-            self._spellings = {}
-            for tail in self.facts:
-                self._spellings.setdefault(canonical_id(tail), []).append(tail)
-        return self._spellings.get(id, [])
+    def is_linked(self, tail: str) -> bool:
+        """True if the fact has qualifiers or is one."""
+        return tail in self.qualifiers or tail in self.statements
 
 
 def apply(store: Store, changes: Sequence[Change], *, expected: int, undoes: int | None = None) -> int:
@@ -191,16 +222,11 @@ def apply(store: Store, changes: Sequence[Change], *, expected: int, undoes: int
             "INSERT INTO edit VALUES (?, ?, ?, ?)",
             (number, datetime.now(UTC).isoformat(timespec="seconds"), undoes, digest.hexdigest()),
         )
-        writer = _Writer(connection)
-        for change in changes:
-            writer.perform(change)
-        details = (json.dumps([change.rank, change.statement, change.names], ensure_ascii=False) for change in changes)
+        _Writer(connection).perform(changes)
+        detail = cache(lambda *values: json.dumps(values, ensure_ascii=False))  # of most changes the same
         connection.executemany(
             "INSERT INTO change VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (
-                (number, position, *change[:4], detail)
-                for position, (change, detail) in enumerate(zip(changes, details, strict=True))
-            ),
+            ((number, position, *change[:4], detail(*change[4:])) for position, change in enumerate(changes)),
         )
     return number
 
@@ -211,11 +237,14 @@ def changes_since(store: Store, generation: int, until: int = 1 << 62) -> list[C
         "SELECT action, head, relation, tail, detail FROM change WHERE edit > ? AND edit <= ? ORDER BY edit, position",
         (generation, until),
     )
-    changes = []
-    for action, head, relation, tail, detail in rows:
-        rank, statement, names = json.loads(detail)
-        changes.append(Change(action, head, relation, tail, rank, statement, tuple(names)))
-    return changes
+    parse = cache(_parse_detail)
+    return [Change(action, head, relation, tail, *parse(detail)) for action, head, relation, tail, detail in rows]
+
+
+def _parse_detail(text: str) -> tuple[int, str, tuple[str, ...]]:
+    """Rank, statement and names of a change."""
+    rank, statement, names = json.loads(text)
+    return rank, statement, tuple(names)
 
 
 def last_edit(store: Store) -> tuple[int, list[Change]]:
@@ -245,29 +274,75 @@ class _Writer:
         self._entity = cache(self._find_entity)
         self._relation = cache(self._find_relation)
 
-    def perform(self, change: Change) -> None:
-        if change.action == "create":
-            number = self._new_entity(change.head)
-            self._connection.executemany(
-                "INSERT INTO name VALUES (?, ?, ?, ?)",
-                [(number, place, name, name.casefold()) for place, name in enumerate(change.names)],
-            )
-            return
-        fact = self._entity(change.head), self._relation(change.relation), self._entity(change.tail)
-        if change.action == "add":
-            self._connection.execute(
-                "INSERT INTO fact(head, relation, tail, rank) VALUES (?, ?, ?, ?)", (*fact, change.rank)
-            )
-        elif change.action == "remove":
-            self._connection.execute("DELETE FROM fact WHERE head = ? AND relation = ? AND tail = ?", fact)
-        else:
-            main = self._relation(change.relation.partition(":")[0])
-            statement = self._fact(fact[0], main, self._entity(change.statement))
-            values = (statement, self._fact(*fact))
-            if change.action == "link":
-                self._connection.execute("INSERT INTO qualifier VALUES (?, ?)", values)
+    def perform(self, changes: Sequence[Change]) -> None:
+        """Carry out changes.
+
+        Successive removals are carried out together, after the links that they remove, and successive additions before
+        the links that they add. So a hub is changed by few statements of SQL, which SQLite repeats.
+        """
+        for kind, group in groupby(changes, lambda change: _KINDS[change.action]):
+            run = list(group)
+            facts = [change for change in run if change.action in ("add", "remove")]
+            links = [change for change in run if change.action in ("link", "unlink")]
+            if kind == "create":
+                for change in run:
+                    self._create(change)
+            elif kind == "remove":
+                self._unlink(links)
+                self._remove(facts)
             else:
-                self._connection.execute("DELETE FROM qualifier WHERE statement = ? AND fact = ?", values)
+                self._add(facts)
+                self._link(links)
+
+    def _create(self, change: Change) -> None:
+        number = self._new_entity(change.head)
+        self._connection.executemany(
+            "INSERT INTO name VALUES (?, ?, ?, ?)",
+            [(number, place, name, name.casefold()) for place, name in enumerate(change.names)],
+        )
+
+    def _remove(self, facts: Sequence[Change]) -> None:
+        self._connection.executemany(f"DELETE FROM fact WHERE {_FACT}", map(self._key, facts))
+
+    def _add(self, facts: Sequence[Change]) -> None:
+        for change in facts:
+            if is_literal(change.tail):
+                self._entity(change.tail)
+        try:
+            self._connection.executemany(
+                f"INSERT INTO fact(head, relation, tail, rank) VALUES (?, ?, {_NUMBER}, ?)",
+                ((*self._key(change), change.rank) for change in facts),
+            )
+        except sqlite3.IntegrityError as error:
+            raise GraphError(f"a fact cannot be added ({error})", remedy=_CHECK) from error
+
+    def _link(self, links: Sequence[Change]) -> None:
+        try:
+            self._connection.executemany(
+                f"INSERT INTO qualifier VALUES ((SELECT number FROM fact WHERE {_FACT}),"
+                f" (SELECT number FROM fact WHERE {_FACT}))",
+                map(self._ends, links),
+            )
+        except sqlite3.IntegrityError as error:
+            raise GraphError(f"a qualifier cannot be added to its statement ({error})", remedy=_CHECK) from error
+
+    def _unlink(self, links: Sequence[Change]) -> None:
+        cursor = self._connection.executemany(
+            f"DELETE FROM qualifier WHERE statement = (SELECT number FROM fact WHERE {_FACT})"
+            f" AND fact = (SELECT number FROM fact WHERE {_FACT})",
+            map(self._ends, links),
+        )
+        if links and cursor.rowcount < len(links):
+            raise GraphError("the statement of a qualifier is not in the graph", remedy=_CHECK)
+
+    def _key(self, change: Change) -> tuple[int, int, str]:
+        """Values for the condition `_FACT`."""
+        return self._entity(change.head), self._relation(change.relation), change.tail
+
+    def _ends(self, change: Change) -> tuple[int, int, str, int, int, str]:
+        """Values for two conditions `_FACT`: of the statement, and of its qualifier."""
+        head, relation, tail = self._key(change)
+        return head, self._relation(change.relation.partition(":")[0]), change.statement, head, relation, tail
 
     def _find_entity(self, id: str) -> int:
         row = self._connection.execute("SELECT number FROM entity WHERE id = ?", (id,)).fetchone()
@@ -289,11 +364,3 @@ class _Writer:
         cursor = self._connection.execute("INSERT INTO relation(id) VALUES (?)", (id,))
         assert cursor.lastrowid is not None
         return cursor.lastrowid
-
-    def _fact(self, head: int, relation: int, tail: int) -> int:
-        row = self._connection.execute(
-            "SELECT number FROM fact WHERE head = ? AND relation = ? AND tail = ?", (head, relation, tail)
-        ).fetchone()
-        if row is None:
-            raise GraphError("the statement of a qualifier is not in the graph", remedy="check it with: kglm doctor KG")
-        return int(row[0])

@@ -6,7 +6,7 @@ cost one copy of its edges, and a change costs nothing at nodes that nobody read
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -19,6 +19,8 @@ from kglm.kg.ids import is_relation_id
 from kglm.kg.journal import Change
 from kglm.kg.literals.literal import is_literal
 
+FEW = 16
+"""Changes of a node up to which further changes are added to them, instead of merging them into its edges."""
 _Edge = tuple[int, int]
 """Relation index and tail."""
 
@@ -64,6 +66,21 @@ class Overlay:
         index = number - len(self.base)
         return self.base.id(number) if index < 0 else self.ids[index]
 
+    def numbers_of(self, ids: Iterable[str]) -> dict[str, int]:
+        """Nodes of many ids; ids that have none are missing."""
+        ids = list(ids)
+        forms = [canonical_id(id) if is_literal(id) else id for id in ids]
+        stored = [form for form in forms if form not in self.numbers]
+        numbers = dict(zip(stored, self.base.numbers(stored), strict=True)) | self.numbers
+        return {id: number for id, form in zip(ids, forms, strict=True) if (number := numbers[form]) is not None}
+
+    def ids_of(self, numbers: IntArray) -> list[str]:
+        """Ids of many nodes."""
+        stored = numbers < len(self.base)
+        if stored.all():
+            return self.base.ids(numbers)
+        return [self.id(number) for number in numbers.tolist()]
+
     def edges(self, number: int) -> Edges:
         changed = self.touched.get(number)
         if changed is None:
@@ -84,20 +101,38 @@ class Overlay:
         edges = self.edges(head)
         return _position(edges, relation, tail)[1]
 
-    def apply(self, changes: Iterable[Change]) -> None:
-        wanted: dict[int, dict[_Edge, bool]] = {}
-        node_of = cache(self._node)
+    def apply(self, changes: Sequence[Change]) -> None:
+        facts = [change for change in changes if change.action in ("add", "remove")]
+        nodes = self.numbers_of({id: None for change in facts for id in (change.head, change.tail)})
+        forward: dict[int, dict[_Edge, bool]] = {}
+        reverse: dict[int, Mapping[_Edge, bool]] = {}
+        shared = cache(lambda *change: {change[:2]: change[2]})  # for the many tails of one head and relation
         for change in changes:
             if change.action == "create":
                 self.names[self._new_node(change.head)] = change.names
             elif change.action in ("add", "remove"):
-                head, tail = node_of(change.head), node_of(change.tail)
+                for id in (change.head, change.tail):
+                    if id not in nodes:
+                        nodes[id] = self._node(id)
+                head, tail = nodes[change.head], nodes[change.tail]
                 relation, present = 2 * self._relation(change.relation), change.action == "add"
-                wanted.setdefault(head, {})[relation, tail] = present
+                forward.setdefault(head, {})[relation, tail] = present
                 if not is_literal(change.tail):
-                    wanted.setdefault(tail, {})[relation + 1, head] = present
+                    back = shared(relation + 1, head, present)
+                    reverse[tail] = {**reverse[tail], **back} if tail in reverse else back
+        self._touch(forward)
+        self._touch(reverse)
+
+    def _touch(self, wanted: Mapping[int, Mapping[_Edge, bool]]) -> None:
+        """Record changes by node; a mapping may be that of several nodes, and is never written."""
         for node, of_node in wanted.items():
-            self.touched[node] = _merged(self.edges(node), of_node) if node in self.touched else of_node
+            before = self.touched.get(node)
+            if before is None:
+                self.touched[node] = of_node
+            elif isinstance(before, Edges) or len(before) > FEW:
+                self.touched[node] = _merged(self.edges(node), of_node)
+            else:
+                self.touched[node] = {**before, **of_node}
 
     def _node(self, id: str) -> int:
         number = self.number(id)

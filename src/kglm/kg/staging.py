@@ -220,7 +220,7 @@ class Staging:
         execute("CREATE INDEX IF NOT EXISTS fact_statement ON fact(statement) WHERE statement IS NOT NULL")
         execute(
             "INSERT INTO all_fact SELECT f.head, f.relation || ':' || q.property, q.value, 0"
-            " FROM qualifier q JOIN fact f ON f.statement = q.statement WHERE instr(f.relation, ':') = 0"
+            " FROM qualifier q CROSS JOIN fact f ON f.statement = q.statement WHERE instr(f.relation, ':') = 0"
         )
 
     def _keep_near(self, seeds: Iterable[str], hops: int) -> None:
@@ -292,14 +292,16 @@ class Staging:
             "  JOIN graph.entity t ON t.id = f.tail GROUP BY h.number, r.number, t.number)"
         )
         execute(
+            # CROSS JOIN fixes the order, so each step finds its rows by key: without statistics, SQLite would read all
+            # facts of the head for each statement
             "INSERT OR IGNORE INTO graph.qualifier SELECT s.number, q.number FROM main.qualifier x"
-            " JOIN main.fact f ON f.statement = x.statement"
-            " JOIN graph.entity h ON h.id = f.head JOIN graph.relation r ON r.id = f.relation"
-            " JOIN graph.entity t ON t.id = f.tail"
-            " JOIN graph.relation qr ON qr.id = f.relation || ':' || x.property"
-            " JOIN graph.entity qt ON qt.id = x.value"
-            " JOIN graph.fact s ON s.head = h.number AND s.relation = r.number AND s.tail = t.number"
-            " JOIN graph.fact q ON q.head = h.number AND q.relation = qr.number AND q.tail = qt.number"
+            " CROSS JOIN main.fact f ON f.statement = x.statement"
+            " CROSS JOIN graph.entity h ON h.id = f.head CROSS JOIN graph.relation r ON r.id = f.relation"
+            " CROSS JOIN graph.entity t ON t.id = f.tail"
+            " CROSS JOIN graph.relation qr ON qr.id = f.relation || ':' || x.property"
+            " CROSS JOIN graph.entity qt ON qt.id = x.value"
+            " CROSS JOIN graph.fact s ON s.head = h.number AND s.relation = r.number AND s.tail = t.number"
+            " CROSS JOIN graph.fact q ON q.head = h.number AND q.relation = qr.number AND q.tail = qt.number"
         )
         [written] = execute("SELECT count(*) FROM graph.fact").fetchone()
         return int(staged) - int(written)

@@ -368,6 +368,16 @@ class Store:
         )
         return [FactRow(head, relation, tail, rank) for tail, rank in rows]
 
+    def ranks_with(self, head: str, relation: str) -> dict[str, int]:
+        """Ranks of all stored facts of a head and relation, by tail."""
+        return dict(
+            self.checked_rows(
+                f"SELECT t.id, f.rank FROM (SELECT tail, rank FROM fact WHERE {_KEY}) f"
+                " CROSS JOIN entity t ON t.number = f.tail ORDER BY f.tail",
+                (head, relation),
+            )
+        )
+
     def qualifiers_with(self, head: str, relation: str, tail: str | None = None) -> list[tuple[str, FactRow]]:
         """(tail of the statement, qualifier) of the statements of a head and relation, or of one of them."""
         return self._linked("f.number = x.statement", "x.fact", head, relation, tail)

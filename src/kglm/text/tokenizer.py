@@ -33,6 +33,9 @@ _CHUNK = re.compile(f"—|[^—{_SEPARATOR}]+")
 # Joiners, soft hyphens and variation selectors may be inside a word but are not words.
 _INVISIBLE = re.compile(r"[\u00ad\u034f\u180e\u200c\u200d\ufe00-\ufe0f\U000e0000-\U000e01ef]+")
 
+# Words that no rule splits, unless they are a special case like "cannot": most words of names, 30 times as fast.
+_PLAIN_WORD = re.compile("[A-Za-z]+[0-9]*")
+
 # Longer chunks (in characters) are split at punctuation only: spaCy needs quadratic time for them.
 _LONGEST_CHUNK = 200
 _PUNCTUATION = r"""!-/:-@\[-`{-~¡«»¿“”„‘’‚…—–、。，．！？；：「」『』（）"""
@@ -181,7 +184,13 @@ def _spacy_rules() -> Callable[[str], list[str]]:
         token_match=english.token_match,
         url_match=english.url_match,
     )
-    return lambda chunk: [token.text for token in rules(chunk)]
+
+    def split(chunk: str) -> list[str]:
+        if _PLAIN_WORD.fullmatch(chunk) and chunk not in special:
+            return [chunk]
+        return [token.text for token in rules(chunk)]
+
+    return split
 
 
 # --- sentences ------------------------------------------------------------------------------------
