@@ -201,8 +201,11 @@ class Store:
         self.close()
 
     def rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        with self._lock:
-            return self._connection.execute(query, values).fetchall()
+        try:
+            with self._lock:
+                return self._connection.execute(query, values).fetchall()
+        except UnicodeEncodeError as error:
+            raise KglmError(f"{error.object!r} is not valid Unicode", place=self.path, remedy="give UTF-8") from error
 
     def checked_rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Rows of a query, after every byte of the file was compared with its checksum, once."""

@@ -244,7 +244,7 @@ def _json_values(path: Path, kind: str, report: ReadingReport) -> Iterator[tuple
                 msgspec.json.decode(data, type=dict[str, msgspec.Raw])
                 yield data, str(path)
             return
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             pass  # read it line by line instead, so that errors name the line
 
     def consumed(count: int) -> None:
