@@ -54,7 +54,11 @@ def fuzz(
     for name in names:
         with _quiet():
             reader = READERS[name](home)
-        results[name] = fuzz_reader(reader, name, seconds=seconds, seed=seed, inputs=inputs)
+        try:
+            results[name] = fuzz_reader(reader, name, seconds=seconds, seed=seed, inputs=inputs)
+        finally:
+            with _quiet():
+                reader.close()
         if shown:
             counts = {key: value for key, value in results[name].items() if isinstance(value, int)}
             print(f"{name:32} {counts}", file=sys.stderr, flush=True)

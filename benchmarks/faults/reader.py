@@ -15,6 +15,7 @@ class Reader(NamedTuple):
     samples: Sequence[bytes]
     mutate: Mutation
     read: Callable[[bytes], object]
+    close: Callable[[], object] = lambda: None
 
 
 def file_reader(home: Path, name: str, read: Callable[[Path], object]) -> Callable[[bytes], object]:

@@ -92,7 +92,10 @@ def prompts(home: Path) -> Reader:
             expected_answer(graph, prompt)
 
     return Reader(
-        [as_lines(PROMPT, clean | {"entity_indices": [3, 4]})], mutate_json_lines, file_reader(home, "p.jsonl", read)
+        [as_lines(PROMPT, clean | {"entity_indices": [3, 4]})],
+        mutate_json_lines,
+        file_reader(home, "p.jsonl", read),
+        graph.close,
     )
 
 
@@ -261,7 +264,7 @@ def anchors(home: Path) -> Reader:
             for name in table._counts:
                 table.log_share(name, node)
 
-    return Reader([as_lines(sample)], mutate_json, file_reader(home, "anchors.json", read))
+    return Reader([as_lines(sample)], mutate_json, file_reader(home, "anchors.json", read), graph.close)
 
 
 def shards(home: Path) -> Reader:
