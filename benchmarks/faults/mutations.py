@@ -60,6 +60,7 @@ FIELDS = (
     "'a'@", "node1", "label", "node2", "alias", "preferred", "deprecated", "June 2001", "1961-08-04",
     "30 February 2000",
     "12 km", "999999999999999999999 BC", "13th century", "-5 °C", "1,2,3", "Q1|P1|Q2",
+    "date of birth " * 2000, "1 " * 2000,
 )  # fmt: skip
 MARKUP = (
     "[[", "]]", "{{", "}}", "{|", "|}", "|", "||", "!", "==", "'''", "<ref", "<ref>", "</ref>", "<ref/>", "<!--", "-->",

@@ -13,7 +13,7 @@ from kglm import bundled
 from kglm.annotate import pipeline
 from kglm.annotate.annotator import AnnotateConfig
 from kglm.doctor.documents import examine_documents
-from kglm.errors import ConfigError, DataError, KglmError
+from kglm.errors import ConfigError, DataError, GraphError, KglmError
 from kglm.evaluate.prompts import read_prompts
 from kglm.kg.embedding.transe import TransEConfig
 from kglm.kg.graph import KnowledgeGraph
@@ -153,9 +153,8 @@ def test_parts_of_an_annotation(name: str, content: str, tmp_path: Path, monkeyp
         patched.setattr(pipeline, "remove_directory", lambda _: None)
         pipeline.annotate([source], to, recipe)
     parts = tmp_path / "d.jsonl.parts"
-    (parts / "0x.json").write_text("")
-    (parts / "0x.jsonl").write_text("")
-    assert pipeline.annotate([source], tmp_path / "e.jsonl", recipe).documents == 1
+    for odd in ("0x.json", "0x.jsonl"):  # not the files of a shard
+        (parts / odd).write_text("")
     (parts / name).write_text(content)
     with pytest.raises(DataError, match=rf"{name}: .*; remove this"):
         pipeline.annotate([source], to, recipe)
@@ -185,3 +184,10 @@ def test_sources_that_are_nested_too_deeply() -> None:
 def test_a_fact_that_is_not_unicode(graph: KnowledgeGraph) -> None:
     with pytest.raises(KglmError, match="is not valid Unicode"):
         parse_fact(graph, "Obama\udcff | P19 | Paris")
+
+
+@pytest.mark.parametrize("text", ["date of birth " * 5000, "P19 " * 5000, "a " * 5000])
+def test_a_fact_of_too_many_words(text: str, graph: KnowledgeGraph) -> None:
+    """Every division into head, relation and tail is tried: with 5,000 words that would take hours."""
+    with pytest.raises(GraphError, match=r"words; write HEAD \| RELATION \| TAIL"):
+        parse_fact(graph, f"Barack Obama {text}")
