@@ -26,13 +26,19 @@ IMPORTED = 0.1
 def article(suffix: str, samples: Sequence[bytes], mutate: Mutation, home: Path) -> Reader:
     """A file of articles, read to the tokens, and its redirects."""
     from kglm.linking.redirects import Redirects, collect_redirects
-    from kglm.text.articles import read_articles
+    from kglm.text.articles import ReadingReport, read_articles, read_redirects
 
     def read(path: Path) -> None:
-        exhaust(read_articles(path))
-        collect_redirects([path], home / "redirects.db")
-        with closing(Redirects(home / "redirects.db")) as redirects:
-            redirects.get("A")
+        report = ReadingReport()
+        try:
+            exhaust(read_articles(path, report=report))
+            exhaust(read_redirects(path, report=report))
+            collect_redirects([path], home / "redirects.db")
+            with closing(Redirects(home / "redirects.db")) as redirects:
+                redirects.get("A")
+        finally:
+            if report.skipped["failed"]:  # a report counts a bug of a parser, so that it does not stop an import
+                raise RuntimeError(next(problem for problem in report.problems if "Error: " in problem))
 
     return Reader(samples, mutate, file_reader(home, f"article{suffix}", read))
 

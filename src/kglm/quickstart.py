@@ -183,7 +183,7 @@ class Quickstart:
     def _is_done(self, model: str) -> bool:
         """True if the training of a model is finished."""
         path = self.run(model) / "metrics.jsonl"
-        return exists(path) and len(path.read_text().splitlines()) >= self._epochs(model)
+        return exists(path) and len(path.read_bytes().splitlines()) >= self._epochs(model)
 
     def _command(self, model: str) -> list[str]:
         """Command line that trains one of the models."""

@@ -15,6 +15,7 @@ from kglm.annotate.annotator import AnnotateConfig
 from kglm.doctor.documents import examine_documents
 from kglm.errors import ConfigError, DataError, GraphError, KglmError
 from kglm.evaluate.prompts import read_prompts
+from kglm.files.artefact import Artefact
 from kglm.kg.embedding.transe import TransEConfig
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.importers.records import ImportOptions, Source
@@ -25,8 +26,9 @@ from kglm.linking.anchors import Anchors
 from kglm.quickstart import Quickstart, QuickstartConfig
 from kglm.runs.run import Run
 from kglm.runs.settings import load_config
-from kglm.text.articles import read_articles
+from kglm.text.articles import ReadingReport, read_articles
 from kglm.text.document import read_documents
+from support.trainers import trainer
 
 DEEP = "[" * 100_000 + "]" * 100_000
 DIGITS = "9" * 5000
@@ -62,6 +64,36 @@ def test_an_article_that_is_nested_too_deeply(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(f'{{"title": "t", "text": "x", "x": {DEEP}}}')
     with pytest.raises(DataError, match="nested too deeply"):
         list(read_articles(tmp_path / "a.json"))
+
+
+@pytest.mark.parametrize("charset", ["undefined", "idna", "rot13", "zlib", "nonsense"])
+def test_an_encoding_that_cannot_be_read(charset: str, tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text(f"<html><meta charset={charset}><p>Some wörds..{'x' * 70}.</p></html>")
+    report = ReadingReport()
+    with pytest.raises(DataError, match=r"a\.html: (unknown encoding|invalid)"):
+        list(read_articles(tmp_path / "a.html", report=report))
+    assert not report.skipped["failed"], "an error of the parser"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"totals": {"targets": 1.5}}, "targets"),
+        ({"totals": {"words": 1}}, "unknown key 'words'"),
+        ({"rows": [0]}, "has 3 rows, state.json 1"),
+        ({"metrics": [{"epoch": 1, "step": 1, "train": {}, "valid": {}, "unexplained": {}}], "epoch": 1}, "nats"),
+    ],
+)
+def test_progress_in_a_checkpoint(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+    trained = trainer(tmp_path)
+    trained.fit(stop_after=2)
+    place = trained.state.latest
+    assert place is not None
+    path = place / "state.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    Artefact.open(place, check=False).accept()
+    with pytest.raises(DataError, match=message):
+        trained.resume()
 
 
 @pytest.mark.parametrize(

@@ -275,7 +275,7 @@ def _decoded(data: bytes, place: str) -> str:
     except UnicodeDecodeError as error:
         what = f"invalid {encoding.upper()} at byte {error.start}"
         raise DataError(what, place=place, remedy="convert the file to UTF-8") from error
-    except LookupError as error:
+    except (LookupError, UnicodeError) as error:  # some codecs refuse every text
         raise DataError(f"unknown encoding {encoding!r}", place=place, remedy="convert the file to UTF-8") from error
 
 
