@@ -18,7 +18,7 @@ from benchmarks.faults.readers import READERS
 
 from kglm.errors import DataError
 
-INPUTS, SECONDS = 20, 0.2
+INPUTS, SECONDS = 15, 0.1
 """Inputs of each reader, and the time after which it gets no further input."""
 SLOW_SECONDS = 10.0
 
