@@ -13,7 +13,7 @@ from kglm import bundled
 from kglm.annotate import pipeline
 from kglm.annotate.annotator import AnnotateConfig
 from kglm.doctor.documents import examine_documents
-from kglm.errors import ConfigError, DataError, GraphError, KglmError
+from kglm.errors import ConfigError, DataError, GraphError, KglmError, LiteralError
 from kglm.evaluate.prompts import read_prompts
 from kglm.files.artefact import Artefact
 from kglm.kg.embedding.transe import TransEConfig
@@ -223,3 +223,8 @@ def test_a_fact_of_too_many_words(text: str, graph: KnowledgeGraph) -> None:
     """Every division into head, relation and tail is tried: with 5,000 words that would take hours."""
     with pytest.raises(GraphError, match=r"words; write HEAD \| RELATION \| TAIL"):
         parse_fact(graph, f"Barack Obama {text}")
+
+
+def test_a_year_of_too_many_digits(graph: KnowledgeGraph) -> None:
+    with pytest.raises(LiteralError, match="a year of 5000 digits; give at most 16"):
+        parse_fact(graph, f"Q76 P569 -{DIGITS}")
