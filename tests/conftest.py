@@ -25,7 +25,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 ROOT = Path(__file__).resolve().parent.parent
 TOGETHER = {
     "evaluate/test_perplexity.py", "answer/test_model.py", "kg/test_imports.py", "kg/test_imports_killed.py",
-    "text/test_articles_sample.py", "runs/test_run.py", "train/test_processes.py",
+    "text/test_articles_sample.py", "runs/test_run.py", "train/test_processes.py", "faults/test_fuzz.py",
 }  # fmt: skip
 """Modules with expensive module fixtures: one worker runs all tests of such a module, so that each is built once."""
 

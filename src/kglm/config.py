@@ -85,6 +85,16 @@ def from_dict(cls: type[T], values: Mapping[str, Any], *, place: object = None) 
         raise ConfigError(str(error), place=place) from error
 
 
+def check_range(name: str, value: float | None, least: float, most: float) -> None:
+    """Raise an error if a setting has a value outside [least, most], or NaN; None is no value."""
+    if value is not None and not least <= value <= most:
+        raise ConfigError(f"{name} = {_shortened(value)}", remedy=f"give a number from {least:,} to {most:,}")
+
+
+def _shortened(value: float) -> str:
+    return f"a number of {value.bit_length()} bits" if isinstance(value, int) and abs(value) > 1 << 64 else str(value)
+
+
 def with_overrides(values: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
     """Apply `--set a.b=c` options; c is parsed as a TOML value, or taken as a string if it is none."""
     result = _copied(values)
@@ -96,6 +106,8 @@ def with_overrides(values: Mapping[str, Any], overrides: Iterable[str]) -> dict[
             value = tomllib.loads(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:
             value = text
+        except (ValueError, RecursionError) as error:  # a number of too many digits, or nested too deeply
+            raise ConfigError(f"--set {key.strip()}: {error}", remedy="write --set section.key=value") from error
         *sections, last = key.strip().split(".")
         table = result
         for section in sections:

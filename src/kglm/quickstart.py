@@ -25,8 +25,9 @@ from typing import Any, NamedTuple
 from kglm import bundled
 from kglm.annotate.annotator import AnnotateConfig
 from kglm.annotate.pipeline import Recipe, annotate
+from kglm.config import check_range
 from kglm.errors import ConfigError, KglmError
-from kglm.files import atomic_file, exists, read_json, write_json, writing
+from kglm.files import atomic_file, exists, read_record, write_json, writing
 from kglm.kg.embedding.transe import EmbedReport, TransEConfig, embed_graph
 from kglm.kg.embedding.vectors import vectors_directory
 from kglm.kg.graph import KnowledgeGraph
@@ -34,7 +35,7 @@ from kglm.kg.imports import ImportReport, import_graph
 from kglm.kg.literals.literal import is_literal
 from kglm.parallel import available_cores, ordered_map
 from kglm.progress import progress
-from kglm.runs.settings import load_config
+from kglm.runs.settings import MAX_COUNT, MAX_SEED, load_config
 from kglm.train.start import train
 from kglm.writing.articles import Writer
 from kglm.writing.composer import WritingConfig
@@ -50,6 +51,7 @@ VALIDATION_ARTICLES = 20
 AWD_LSTM_SETTINGS = ("train.schedule=constant", "train.learning_rate=0.01")
 """The AWD-LSTM must memorise facts that KGLM looks up: with a decaying learning rate it learns far fewer."""
 MODELS = ("kglm", "awd-lstm", "proposal")
+AGAIN = "remove it, if the options are those that the quickstart was begun with"
 BATCH = 40
 """Number of entities in one job of a worker process."""
 
@@ -78,8 +80,8 @@ class QuickstartConfig:
 
     def __post_init__(self) -> None:
         for name in ("entities", "texts", "scored", "dim", "epochs"):
-            if getattr(self, name) is not None and getattr(self, name) < 1:
-                raise ConfigError(f"{name} = {getattr(self, name)}", remedy="give at least 1")
+            check_range(name, getattr(self, name), 1, MAX_COUNT)
+        check_range("seed", self.seed, 0, MAX_SEED)
         if self.entities is not None and self.entities < 20:
             raise ConfigError(f"entities = {self.entities}", remedy="give at least 20: some are held out")
         for name in ("notes", "held"):
@@ -110,7 +112,7 @@ class Quickstart:
         with writing(self.home):
             self.home.mkdir(parents=True, exist_ok=True)
         path, wanted = self.home / "quickstart.json", asdict(self.config)
-        if exists(path) and read_json(path) != wanted:
+        if exists(path) and read_record(path, dict[str, int | float | str | None], AGAIN) != wanted:
             raise ConfigError(
                 "was begun with other options", place=self.home, remedy="give the same, or another directory with --to"
             )
@@ -183,7 +185,7 @@ class Quickstart:
     def _is_done(self, model: str) -> bool:
         """True if the training of a model is finished."""
         path = self.run(model) / "metrics.jsonl"
-        return exists(path) and len(path.read_text().splitlines()) >= self._epochs(model)
+        return exists(path) and len(path.read_bytes().splitlines()) >= self._epochs(model)
 
     def _command(self, model: str) -> list[str]:
         """Command line that trains one of the models."""

@@ -18,13 +18,16 @@ from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+import msgspec
 
 from kglm.annotate.annotator import AnnotateConfig, Annotator
 from kglm.annotate.page import document_page, index_page, page_entry
 from kglm.annotate.prune import prune_file
 from kglm.errors import ConfigError, DataError, KglmError, ServiceError
-from kglm.files import atomic_file, exclusive, exists, read_json, reading, remove_directory, write_json, writing
+from kglm.files import atomic_file, exclusive, exists, read_record, reading, remove_directory, write_json, writing
+from kglm.files.records import Count
 from kglm.kg.graph import KnowledgeGraph
 from kglm.linking.anchors import Anchors
 from kglm.linking.links import LinkResolver
@@ -76,6 +79,23 @@ class Shard:
     failures: tuple[str, ...] = ()
 
 
+class ShardRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`DOCS.parts/00042.json`: a finished shard without its documents."""
+
+    number: Count
+    words: Count
+    documents: Count
+    counts: dict[str, Count]
+    failures: tuple[str, ...]
+
+
+class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`DOCS.parts/run.json`: identifies the run."""
+
+    format: int
+    digest: str
+
+
 @dataclass
 class AnnotateReport:
     """Result of a run."""
@@ -86,12 +106,12 @@ class AnnotateReport:
     failures: list[str] = field(default_factory=list)
     """The first `FAILURES_KEPT` articles that could not be read or annotated, with the reasons."""
 
-    def add(self, shard: dict[str, Any]) -> None:
+    def add(self, shard: ShardRecord) -> None:
         """Add the counts of a finished shard."""
-        self.documents += shard["documents"]
-        self.words += shard["words"]
-        self.counts.update(shard["counts"])
-        self.failures += shard["failures"][: FAILURES_KEPT - len(self.failures)]
+        self.documents += shard.documents
+        self.words += shard.words
+        self.counts.update(shard.counts)
+        self.failures += shard.failures[: FAILURES_KEPT - len(self.failures)]
 
 
 Runner = Callable[[Iterable[Job]], Iterator[Shard]]
@@ -197,7 +217,7 @@ def annotate(
                 words += shard.words
                 advance(shard.words, words / source.share if source.share else None)
         for number in sorted(done):
-            report.add(read_json(parts / f"{number:05d}.json"))
+            report.add(_shard_record(parts, number))
         report.counts.update({f"skipped: {why}": n for why, n in left_out.skipped.items()})
         report.failures += left_out.problems[: FAILURES_KEPT - len(report.failures)]
         if not report.documents and report.failures:
@@ -308,20 +328,30 @@ def _jobs(source: Iterable[RawArticle], recipe: Recipe, done: set[int]) -> Itera
 def _write(parts: Path, shard: Shard) -> None:
     with atomic_file(parts / f"{shard.number:05d}.jsonl") as stream:
         stream.write(shard.lines)
-    write_json(
-        parts / f"{shard.number:05d}.json", {key: value for key, value in asdict(shard).items() if key != "lines"}
-    )
+    record = ShardRecord(shard.number, shard.words, shard.documents, shard.counts, shard.failures)
+    write_json(parts / f"{shard.number:05d}.json", record)
+
+
+def _shard_record(parts: Path, number: int) -> ShardRecord:
+    """Counts of a finished shard."""
+    path = parts / f"{number:05d}.json"
+    remedy = "remove this file: the shard is annotated again"
+    record = read_record(path, ShardRecord, remedy)
+    if record.number != number:
+        raise DataError(f"describes shard {record.number}", place=path, remedy=remedy)
+    return record
 
 
 def _finished_shards(parts: Path, digest: str) -> set[int]:
     """Shards finished by an earlier start of the same run; an earlier run without documents is discarded."""
     manifest = parts / "run.json"
-    shards = {int(path.stem) for path in parts.glob("[0-9]*.json") if path.with_suffix(".jsonl").exists()}
+    names = (path.stem for path in parts.glob("[0-9]*.json") if path.with_suffix(".jsonl").exists())
+    shards = {int(name) for name in names if name.isascii() and name.isdecimal()}
     if exists(manifest):
-        found = read_json(manifest)
-        if found.get("format") == FORMAT and found.get("digest") == digest:
+        remedy = "remove this directory to start again"
+        if read_record(manifest, RunRecord, remedy) == RunRecord(FORMAT, digest):
             return shards
-        if any(read_json(parts / f"{number:05d}.json")["documents"] for number in shards):
+        if any(_shard_record(parts, number).documents for number in shards):
             raise KglmError(
                 "was begun with other sources or settings",
                 place=parts,
@@ -329,7 +359,7 @@ def _finished_shards(parts: Path, digest: str) -> set[int]:
             )
     for path in parts.glob("[0-9]*.json*"):
         path.unlink()
-    write_json(manifest, {"format": FORMAT, "digest": digest})
+    write_json(manifest, RunRecord(FORMAT, digest))
     return set()
 
 

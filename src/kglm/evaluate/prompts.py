@@ -7,15 +7,16 @@ A file has one JSON object a line: `prefix` (words), `entity_indices` [start, en
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from kglm.errors import DataError, LiteralError
+import msgspec
+
+from kglm.errors import DataError, KglmError
 from kglm.files import read_lines
+from kglm.files.records import Count, decode_record
 from kglm.kg.arrays import is_fact
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.literals.dates import DAY, MONTH, Date, render_date
@@ -76,11 +77,10 @@ def read_prompts(path: str | Path) -> list[Prompt]:
     for number, line in read_lines(path):
         place = f"{path}, line {number}"
         try:
-            row = json.loads(line)
-            found.append(_prompt(row))
-        except (json.JSONDecodeError, KeyError, TypeError, ValueError, LiteralError) as error:
+            found.append(_prompt(decode_record(line, _Row, place)))
+        except (ValueError, KglmError) as error:
             raise DataError(
-                f"is not a valid prompt: {error or type(error).__name__}",
+                f"is not a valid prompt: {error.what if isinstance(error, KglmError) else error}",
                 place=place,
                 remedy='give "prefix", "entity_indices", "entity_id" and "expected_tail"',
             ) from error
@@ -89,11 +89,22 @@ def read_prompts(path: str | Path) -> list[Prompt]:
     return found
 
 
-def _prompt(row: dict[str, Any]) -> Prompt:
-    prefix = row["prefix"]
-    if not isinstance(prefix, list) or not all(isinstance(word, str) for word in prefix):
-        raise ValueError("prefix is not a list of words")
-    start, end = (int(place) for place in row["entity_indices"])
+class _Row(msgspec.Struct):
+    """A line of the file; other keys are ignored."""
+
+    prefix: list[str]
+    entity_indices: tuple[Count, Count]
+    entity_id: str
+    expected_tail: str
+    entity_id_clean: str | None = None
+    relation: str | None = None
+    shortlist: list[str] | None = None
+    nel: list[str] | None = None
+
+
+def _prompt(row: _Row) -> Prompt:
+    prefix = row.prefix
+    start, end = row.entity_indices
     first = int(prefix[:1] == [START])
     if not first <= start < end <= len(prefix):
         raise ValueError(f"entity_indices {[start, end]} do not fit {len(prefix)} words")
@@ -102,10 +113,10 @@ def _prompt(row: dict[str, Any]) -> Prompt:
         (*before, *subject, *after),
         len(before),
         len(before) + len(subject),
-        str(row.get("entity_id_clean") or row["entity_id"]),
-        str(row["expected_tail"]).strip(),
-        str(row.get("relation") or _relation(before, after)),
-        tuple(dict.fromkeys(str(id) for id in row.get("shortlist") or row.get("nel") or ())),
+        row.entity_id_clean or row.entity_id,
+        row.expected_tail.strip(),
+        row.relation or _relation(before, after),
+        tuple(dict.fromkeys(row.shortlist or row.nel or ())),
     )
     _ = prompt.date  # raises an error now if the date is impossible
     return prompt

@@ -13,8 +13,7 @@ import numpy as np
 from kglm.kg.arrays import IntArray, canonical_id, run_starts
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import REVERSE
-from kglm.kg.schema import RANKS
-from kglm.kg.store import FactRow
+from kglm.kg.schema import RANKS, FactRow
 
 SORTED_VALUES = 100
 """Of a relation with at most this many values, preferred ones come first; values of others are in order of number."""

@@ -11,7 +11,7 @@ from kglm.errors import GraphError
 from kglm.kg.ids import REVERSE, is_item_id
 from kglm.kg.journal import Change, HeadFacts
 from kglm.kg.resolve import resolve_entity, resolve_relation, resolve_tail
-from kglm.kg.store import FactRow
+from kglm.kg.schema import FactRow
 
 if TYPE_CHECKING:
     from kglm.kg.graph import KnowledgeGraph

@@ -18,7 +18,8 @@ from typing import Literal, NamedTuple
 from kglm.errors import GraphError
 from kglm.kg.arrays import canonical_id
 from kglm.kg.literals.literal import is_literal
-from kglm.kg.store import FactRow, Store
+from kglm.kg.schema import FactRow
+from kglm.kg.store import Store
 
 Action = Literal["add", "remove", "link", "unlink", "create"]
 _INVERSE: dict[str, Action] = {"add": "remove", "remove": "add", "link": "unlink", "unlink": "link"}

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 SAMPLES = 100
 """Tails of a relation that are read as examples, and as many of the head's own."""
 
+FACT_WORDS = 200
+"""Words of a fact that is not divided by `|`: each division into head, relation and tail is tried."""
+
 
 def resolve_entity(graph: KnowledgeGraph, text: str) -> str:
     """Id of an entity given by id or name; a name shared by several entities raises an error that lists them."""
@@ -230,6 +233,8 @@ def parse_fact(graph: KnowledgeGraph, text: str) -> tuple[str, str, str]:
     words = text.split()
     if len(words) == 3:
         return _resolved(graph, *words)
+    if len(words) > FACT_WORDS:
+        raise GraphError(f"a fact of {len(words)} words", remedy="write HEAD | RELATION | TAIL, by ids or names")
     names = relation_names(graph)
     readings: dict[tuple[str, str, str], None] = {}
     problems: dict[int, KglmError] = {}  # number of words in the relation -> first error

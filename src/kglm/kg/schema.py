@@ -13,6 +13,7 @@ meta(key, value)                             digest of the import, language
 from __future__ import annotations
 
 import sqlite3
+from typing import NamedTuple
 
 from kglm.kg.ids import REFLEXIVE
 
@@ -52,6 +53,15 @@ CREATE INDEX fact_relation ON fact(relation, tail);
 CREATE INDEX qualifier_fact ON qualifier(fact);
 """
 """Created after the bulk load, which is faster than updating them during it."""
+
+
+class FactRow(NamedTuple):
+    """A stored fact; entities and the relation are ids."""
+
+    head: str
+    relation: str
+    tail: str
+    rank: int = 0
 
 
 def create_schema(connection: sqlite3.Connection, schema: str = "main") -> None:

@@ -14,7 +14,7 @@ from kglm.errors import DamagedError, DataError, KglmError, VersionError
 from kglm.files import reading, writing
 from kglm.files.checksums import BLOCK
 from kglm.kg.ids import normalise_title
-from kglm.kg.schema import APPLICATION_ID, VERSION
+from kglm.kg.schema import APPLICATION_ID, VERSION, FactRow
 from kglm.kg.seals import LARGEST, REMEDY, WHOLE, BlockChecks, SealedChanges, compute_seal, read_seal, write_seal
 
 BUSY_SECONDS = 30
@@ -23,15 +23,6 @@ _ENTITY = "(SELECT number FROM entity WHERE id = ?)"
 _KEY = f"head = {_ENTITY} AND relation = (SELECT number FROM relation WHERE id = ?)"
 """Condition on the facts of a head and a relation, given by ids."""
 _UNLINKED = "NOT EXISTS (SELECT 1 FROM qualifier WHERE qualifier.fact = fact.number)"
-
-
-class FactRow(NamedTuple):
-    """A stored fact; entities and the relation are ids."""
-
-    head: str
-    relation: str
-    tail: str
-    rank: int = 0
 
 
 class Found(NamedTuple):
@@ -217,8 +208,11 @@ class Store:
         self.close()
 
     def rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        with self._lock:
-            return self._connection.execute(query, values).fetchall()
+        try:
+            with self._lock:
+                return self._connection.execute(query, values).fetchall()
+        except UnicodeEncodeError as error:
+            raise KglmError(f"{error.object!r} is not valid Unicode", place=self.path, remedy="give UTF-8") from error
 
     def checked_rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Rows of a query, after every byte of the file was compared with its checksum, once."""

@@ -6,11 +6,13 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
 from kglm.errors import DataError
 from kglm.files import reading, write_json
+from kglm.files.records import MAX_COUNT, decode_record
 from kglm.kg.graph import KnowledgeGraph
 from kglm.linking.name_index import hash_name
 
@@ -25,7 +27,7 @@ class _Table(msgspec.Struct):
     """The JSON file: anchor text -> entity id -> number of links."""
 
     format: int
-    links: dict[str, dict[str, int]]
+    links: dict[str, dict[str, Annotated[int, msgspec.Meta(ge=1, le=MAX_COUNT)]]]
 
 
 class Anchors:
@@ -78,15 +80,13 @@ class Anchors:
     @classmethod
     def load(cls, path: Path, graph: KnowledgeGraph) -> Anchors:
         """Read JSON; entities outside the graph are skipped."""
+        with reading(path):
+            content = path.read_bytes()
         try:
-            with reading(path):
-                record = msgspec.json.decode(path.read_bytes(), type=_Table)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise DataError(
-                f"is not a table of link texts ({error})",
-                place=path,
-                remedy="build one with: kglm annotate --anchors-to FILE",
-            ) from error
+            record = decode_record(content, _Table, path)
+        except DataError as error:
+            what = f"is not a table of link texts ({error.what})"
+            raise DataError(what, place=path, remedy="build one with: kglm annotate --anchors-to FILE") from error
         if record.format != FORMAT:
             raise DataError(
                 f"has format {record.format}; this version reads format {FORMAT}",

@@ -5,12 +5,14 @@ A new model is one module and one entry in `MODELS`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from torch import Generator
 
+from kglm.errors import ConfigError
 from kglm.model.awd_lstm import AwdLstm
 from kglm.model.base import ChunkModel, KglmConfig, LatentModel
 from kglm.model.encoders.awd_lstm import EncoderConfig
@@ -70,17 +72,33 @@ class ModelKind:
 METHODS = ("importance", "particle", "beam", "exact", "annotated")
 
 
+@contextmanager
+def _enough_memory(parts: ModelParts) -> Iterator[None]:
+    """Raise an error that names the sizes if the weights do not fit into memory."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and "memory" not in str(error):
+            raise
+        encoder = parts.encoder
+        sizes = f"embedding {encoder.embedding}, hidden {encoder.hidden}, {encoder.layers} layers"
+        what = f"an encoder with {sizes} and {parts.vocabulary_size} words does not fit into memory"
+        raise ConfigError(what, remedy="use smaller sizes") from error
+
+
 def _with_vectors(model: type[LatentModel]) -> Callable[[ModelParts, Generator], ChunkModel]:
     def build(parts: ModelParts, generator: Generator) -> ChunkModel:
         config = KglmConfig(parts.encoder, parts.latent)
-        return model(config, parts.vocabulary_size, parts.features, generator=generator)
+        with _enough_memory(parts):
+            return model(config, parts.vocabulary_size, parts.features, generator=generator)
 
     return build
 
 
 def _of_words(model: type[AwdLstm | EntityNlm]) -> Callable[[ModelParts, Generator], ChunkModel]:
     def build(parts: ModelParts, generator: Generator) -> ChunkModel:
-        return model(parts.encoder, parts.vocabulary_size, generator=generator)
+        with _enough_memory(parts):
+            return model(parts.encoder, parts.vocabulary_size, generator=generator)
 
     return build
 

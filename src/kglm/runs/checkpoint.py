@@ -37,6 +37,10 @@ class EpochMetrics(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     unexplained: dict[str, Count]
     """Mentions of training and validation that no fact explains."""
 
+    def __post_init__(self) -> None:
+        if "nats" not in self.train or "nats" not in self.valid:
+            raise ValueError("metrics without nats")
+
 
 class TrainingState(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Progress of a training run: `state.json` of a checkpoint."""

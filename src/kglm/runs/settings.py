@@ -15,6 +15,13 @@ from kglm.model.table import MODELS, ModelKind
 
 Batching = Literal["documents", "stream"]
 Average = Literal["none", "ema", "triggered"]
+MAX_COUNT = 10**9
+"""Largest number of words, documents or epochs in a setting."""
+MAX_ALIAS_SIZE = 1000
+"""Largest number of aliases, or of words of an alias."""
+MAX_LEARNING_RATE = 1e6
+MAX_SEED = 2**63 - 1
+MAX_THREADS = 1 << 16
 SHIPPED = Path(__file__).parent.parent / "configs"
 PRESETS: dict[str, LatentConfig] = {
     "best": LatentConfig(),
@@ -50,10 +57,10 @@ class DataConfig:
     """Parents must be mentioned within this many words; without a value, at any distance."""
 
     def __post_init__(self) -> None:
-        for name in ("min_count", "max_aliases", "max_alias_tokens", "parent_window"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ConfigError(f"data.{name} = {value}", remedy="give at least 1")
+        for name in ("min_count", "parent_window"):
+            config.check_range(f"data.{name}", getattr(self, name), 1, MAX_COUNT)
+        for name in ("max_aliases", "max_alias_tokens"):
+            config.check_range(f"data.{name}", getattr(self, name), 1, MAX_ALIAS_SIZE)
 
 
 @dataclass(frozen=True)
@@ -96,9 +103,15 @@ class TrainConfig:
     """Write curves for TensorBoard into RUN/tensorboard."""
 
     def __post_init__(self) -> None:
-        above_zero = ("rows", "length", "epochs", "learning_rate", "clip", "patience", "nonmonotone")
-        for name in (*above_zero, "checkpoint_minutes"):
-            if getattr(self, name) <= 0:
+        for name in ("rows", "length", "epochs", "patience", "nonmonotone"):
+            config.check_range(f"train.{name}", getattr(self, name), 1, MAX_COUNT)
+        config.check_range("train.seed", self.seed, 0, MAX_SEED)
+        config.check_range("train.threads", self.threads, 0, MAX_THREADS)
+        if not 0 < self.learning_rate <= MAX_LEARNING_RATE:
+            remedy = f"give a number above 0 and at most {MAX_LEARNING_RATE:,.0f}"
+            raise ConfigError(f"train.learning_rate = {self.learning_rate}", remedy=remedy)
+        for name in ("clip", "checkpoint_minutes"):
+            if not getattr(self, name) > 0:
                 raise ConfigError(f"train.{name} = {getattr(self, name)}", remedy="give a number above 0")
         if not 0 < self.average_decay < 1:
             raise ConfigError(f"train.average_decay = {self.average_decay}", remedy="give a number between 0 and 1")
@@ -107,8 +120,6 @@ class TrainConfig:
                 f"train.nonmonotone = {self.nonmonotone} is more than train.patience = {self.patience}",
                 remedy="set it at most to the patience: otherwise training ends before averaging starts",
             )
-        if self.threads < 0:
-            raise ConfigError(f"train.threads = {self.threads}", remedy="give 0 to have it measured, or a number")
 
 
 @dataclass(frozen=True)

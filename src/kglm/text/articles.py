@@ -244,7 +244,7 @@ def _json_values(path: Path, kind: str, report: ReadingReport) -> Iterator[tuple
                 msgspec.json.decode(data, type=dict[str, msgspec.Raw])
                 yield data, str(path)
             return
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             pass  # read it line by line instead, so that errors name the line
 
     def consumed(count: int) -> None:
@@ -275,7 +275,7 @@ def _decoded(data: bytes, place: str) -> str:
     except UnicodeDecodeError as error:
         what = f"invalid {encoding.upper()} at byte {error.start}"
         raise DataError(what, place=place, remedy="convert the file to UTF-8") from error
-    except LookupError as error:
+    except (LookupError, UnicodeError) as error:  # some codecs refuse every text
         raise DataError(f"unknown encoding {encoding!r}", place=place, remedy="convert the file to UTF-8") from error
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any
@@ -103,17 +104,23 @@ _KNOWN_KEYS = frozenset(_Record.__struct_fields__)
 
 def parse_document(line: bytes, place: str) -> Document:
     """Parse one line of JSONL. `place` names the line in errors."""
-    try:
+    with decoding(line, place, "see docs/formats.md for the form of a document"):
         record = _RECORD.decode(line)
+    return _document(record, other_keys(line, _KNOWN_KEYS, place), place)
+
+
+@contextmanager
+def decoding(line: bytes, place: str, remedy: str) -> Iterator[None]:
+    """Turn the errors of decoding a line of JSON into a DataError; `remedy` is for JSON of another form."""
+    try:
+        yield
     except msgspec.ValidationError as error:
-        raise DataError(misfit(error), place=place, remedy="see docs/formats.md for the form of a document") from error
+        raise DataError(misfit(error), place=place, remedy=remedy) from error
     except UnicodeDecodeError as error:
-        raise DataError(
-            f"invalid UTF-8 at byte {error.start}", place=place, remedy="convert the file to UTF-8"
-        ) from error
-    except msgspec.DecodeError as error:
+        what = f"invalid UTF-8 at byte {error.start}"
+        raise DataError(what, place=place, remedy="convert the file to UTF-8") from error
+    except (msgspec.DecodeError, RecursionError) as error:
         raise DataError(_not_json(line), place=place, remedy="write one JSON object per line") from error
-    return _document(record, other_keys(line, _KNOWN_KEYS), place)
 
 
 def _not_json(line: bytes) -> str:
@@ -122,13 +129,16 @@ def _not_json(line: bytes) -> str:
         json.loads(line)
     except ValueError as error:
         return f"not JSON ({error})"
-    return "contains a lone surrogate (half of a character)"
+    except RecursionError:
+        return "not JSON (nested too deeply)"
+    return "not JSON (a lone surrogate, half of a character)"
 
 
-def other_keys(line: bytes, known: Collection[str]) -> dict[str, Any]:
+def other_keys(line: bytes, known: Collection[str], place: str) -> dict[str, Any]:
     """Keys of a JSON object outside `known`, with their values."""
-    fields = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
-    return {key: msgspec.json.decode(raw) for key, raw in fields.items() if key not in known}
+    with decoding(line, place, "leave out the value, or write it as a string"):
+        fields = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
+        return {key: msgspec.json.decode(raw) for key, raw in fields.items() if key not in known}
 
 
 def _document(record: _Record, extra: dict[str, Any], place: str) -> Document:

@@ -14,10 +14,10 @@ from typing import Any
 
 import msgspec
 
-from kglm.errors import DataError, misfit
+from kglm.errors import DataError
 from kglm.kg.ids import normalise_title
 from kglm.text.article import NO_TEXT, NOT_AN_ARTICLE, Article, Link, ReadingReport, article_from
-from kglm.text.document import END, START, other_keys, parse_document
+from kglm.text.document import END, START, decoding, other_keys, parse_document
 from kglm.text.marked import Passage, masked, read_marks
 from kglm.text.wiki.rendered import host_of, read_html
 from kglm.text.wiki.titles import ENGLISH
@@ -108,7 +108,7 @@ def article_from_json(line: bytes, place: str, report: ReadingReport, *, lists: 
     if article is None:
         report.skip(NO_TEXT)
     elif record.text is not None:  # a user's record; the many other keys of wiki records are dropped
-        article.extra = other_keys(line, _KNOWN_KEYS)
+        article.extra = other_keys(line, _KNOWN_KEYS, place)
     return article
 
 
@@ -122,17 +122,10 @@ def redirects_from_json(line: bytes, place: str) -> Iterator[tuple[str, str]]:
 
 
 def _read(line: bytes, place: str) -> _Record:
-    try:
+    with decoding(line, place, "see docs/formats.md for the form of a text"):
         record = _RECORD.decode(line)
         if record.title is None and record.name is None and (page := _PARSE_RESPONSE.decode(line).parse):
             record = _Record(title=page.title, html=_plain(page.text), wikitext=_plain(page.wikitext))
-    except msgspec.ValidationError as error:
-        raise DataError(misfit(error), place=place, remedy="see docs/formats.md for the form of a text") from error
-    except UnicodeDecodeError as error:
-        what = f"invalid UTF-8 at byte {error.start}"
-        raise DataError(what, place=place, remedy="convert the file to UTF-8") from error
-    except msgspec.DecodeError as error:
-        raise DataError(f"not JSON ({error})", place=place, remedy="write one JSON object per line") from error
     return record
 
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn
@@ -22,7 +22,7 @@ import msgspec
 import torch
 from torch import Generator, Tensor, nn
 
-from kglm.errors import KglmError
+from kglm.errors import DataError, KglmError, misfit
 from kglm.model.base import ChunkModel, Scores
 from kglm.model.chunk import Chunk
 from kglm.model.encoders.encoder import Share
@@ -42,6 +42,7 @@ from kglm.train.totals import Totals, evaluate
 
 BOARD_EVERY = 20
 """Steps between points of the TensorBoard curve."""
+DAMAGED = "the model can be used, but its training cannot be resumed: start a new run with --from this one"
 TITLES = 5
 """Titles of documents in an error message."""
 
@@ -319,11 +320,15 @@ class Trainer:
         parts, state = loaded
         place = self.state.latest
         assert place is not None
+        totals = _totals(state.totals, place / "state.json")
+        recurrent = parts.get("recurrent", {})
+        if wrong := [name for name, tensor in recurrent.items() if len(tensor) != len(state.rows)]:
+            what = f"{wrong[0]} has {len(recurrent[wrong[0]])} rows, state.json {len(state.rows)}"
+            raise DataError(what, place=place / "recurrent.safetensors", remedy=DAMAGED)
         load_into(self.model, parts["model"], place / "model.safetensors")
         restore_optimiser(self.optimiser, parts.get("optimiser", {}), place / "optimiser.safetensors")
         self.averager.restore(parts.get("average", {}), state.averaged)
         self.generator.set_state(parts["random"]["generator"])
-        recurrent = parts.get("recurrent", {})
         self._rows = state.rows
         moved = {name: tensor.to(self.world.device) for name, tensor in recurrent.items()}
         whole = Carried(self._rows, self.model.state_from(moved) if moved else None)
@@ -332,8 +337,18 @@ class Trainer:
         self.epoch, self.chunk, self.step = state.epoch, state.chunk, state.step
         self.bad_epochs, self.metrics = state.bad_epochs, state.metrics
         self.best = math.inf if state.best is None else state.best
-        self._totals = msgspec.convert(state.totals, Totals, strict=False) if self.world.leads else Totals()
+        self._totals = totals if self.world.leads else Totals()
         return True
+
+
+def _totals(values: Mapping[str, float], place: Path) -> Totals:
+    """Sums of the present epoch from a checkpoint."""
+    if unknown := sorted(set(values) - {field.name for field in fields(Totals)}):
+        raise DataError(f"totals: unknown key {unknown[0]!r}", place=place, remedy=DAMAGED)
+    try:
+        return msgspec.convert(values, Totals, strict=False)
+    except msgspec.ValidationError as error:
+        raise DataError(misfit(error, "totals"), place=place, remedy=DAMAGED) from error
 
 
 def _titles(lines: Sequence[Line]) -> str:

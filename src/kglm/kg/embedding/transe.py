@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 import numpy as np
 
+from kglm.config import check_range
 from kglm.errors import ConfigError, DataError, KglmError
 from kglm.files import exclusive
 from kglm.files.artefact import Artefact, Writer
@@ -81,12 +82,16 @@ class TransEConfig:
         for name, least in _MINIMUM.items():
             if not getattr(self, name) >= least:
                 raise ConfigError(f"{name} is {getattr(self, name)}", remedy=f"it must be at least {least}")
+            most = MAX_DIM if name == "dim" else MAX_VALUE
+            if name != "save_every":
+                check_range(name, getattr(self, name), least, most)
         if not 0 < self.learning_rate < float("inf"):
             raise ConfigError(f"learning_rate is {self.learning_rate}", remedy="it must be above 0")
         if self.optimiser not in ("adagrad", "sgd"):
             raise ConfigError(f"optimiser is {self.optimiser!r}", remedy="use adagrad or sgd")
 
 
+MAX_DIM, MAX_VALUE = 1 << 16, 10**9
 _MINIMUM = {
     "dim": 1, "epochs": 1, "batch": 1, "negatives": 1, "threads": 1, "margin": 0, "held_out": 0, "seed": 0,
     "save_every": 0,

@@ -106,7 +106,7 @@ def parse_jsonl(data: bytes, first_line: int, source: Source) -> Batch:
             record = _LINE.decode(line)
         except msgspec.ValidationError as error:
             batch.problem(number, str(error), "wrong type")
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             batch.problem(number, f"not JSON ({error})", "not JSON")
         else:
             _add_line(record, number, batch, terms)

@@ -116,7 +116,7 @@ def parse_dump(data: bytes, first_line: int, source: Source) -> Batch:
 def _decode(line: bytes, decoder: msgspec.json.Decoder[Any], number: int, batch: Batch) -> Any:
     try:
         return decoder.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         # unexpected structure, or not JSON; unlike msgspec, the standard library accepts lone surrogates
         try:
             loose = _clean(json.loads(line.decode("utf-8", "replace")))

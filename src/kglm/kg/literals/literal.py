@@ -36,6 +36,8 @@ _CANONICAL = re.compile(
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?(?: (?:million|billion|trillion))?")
 _BARE_YEAR = re.compile(r"[0-9]{3,4}")
 _SIGNED_YEAR = re.compile(r"([+-])0*([1-9][0-9]*)")
+YEAR_DIGITS = 16
+"""Digits of a year in an id."""
 
 
 def is_literal(id: str) -> bool:
@@ -189,7 +191,11 @@ def _typed_year(text: str, prefer: str | None) -> int | None:
     if prefer == "quantity":
         return None
     if signed := _SIGNED_YEAR.fullmatch(text):
-        return int(signed[1] + signed[2]) if prefer == "date" else None
+        if prefer != "date":
+            return None
+        if len(signed[2]) > YEAR_DIGITS:
+            raise LiteralError(f"a year of {len(signed[2])} digits", remedy=f"give at most {YEAR_DIGITS}")
+        return int(signed[1] + signed[2])
     keys = parse_date(text) if prefer == "date" or _BARE_YEAR.fullmatch(text) else []
     return keys[0].year if keys else None
 

@@ -34,12 +34,15 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn import functional
 
+from kglm.config import check_range
 from kglm.errors import ConfigError
 from kglm.model.encoders.encoder import EncoderOutput, EncoderState, Share
 from kglm.model.word_head import WordHead
 
 WINDOW = 500
 """Words of a text that are read in one call."""
+MAX_SIZE, MAX_LAYERS = 1 << 16, 100
+"""Largest size of a layer, and largest number of layers."""
 EMBEDDING_RANGE = 0.1
 """Word embeddings start uniform in ± this."""
 
@@ -83,8 +86,10 @@ class EncoderConfig:
             elif name.endswith("regularisation"):
                 if not 0 <= value < float("inf"):
                     raise ConfigError(f"{name} = {value}", remedy="a weight in the loss is finite and at least 0")
-            elif value < (name != "output"):
-                raise ConfigError(f"{name} = {value}", remedy="a size is at least 1")
+            elif name == "layers":
+                check_range(name, value, 1, MAX_LAYERS)
+            else:
+                check_range(name, value, int(name != "output"), MAX_SIZE)
 
     def for_words(self) -> EncoderConfig:
         """The encoder whose h is as long as a word embedding, so that words are predicted from it directly."""
