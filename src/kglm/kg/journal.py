@@ -16,9 +16,11 @@ from itertools import groupby
 from typing import Literal, NamedTuple
 
 from kglm.errors import GraphError
+from kglm.files.records import decode_record
 from kglm.kg.arrays import canonical_id
 from kglm.kg.literals.literal import is_literal
 from kglm.kg.schema import FactRow
+from kglm.kg.seals import REMEDY as SEAL_REMEDY
 from kglm.kg.store import Store
 
 Action = Literal["add", "remove", "link", "unlink", "create"]
@@ -238,14 +240,15 @@ def changes_since(store: Store, generation: int, until: int = 1 << 62) -> list[C
         "SELECT action, head, relation, tail, detail FROM change WHERE edit > ? AND edit <= ? ORDER BY edit, position",
         (generation, until),
     )
+    if rows:
+        store.check()
     parse = cache(_parse_detail)
     return [Change(action, head, relation, tail, *parse(detail)) for action, head, relation, tail, detail in rows]
 
 
 def _parse_detail(text: str) -> tuple[int, str, tuple[str, ...]]:
     """Rank, statement and names of a change."""
-    rank, statement, names = json.loads(text)
-    return rank, statement, tuple(names)
+    return decode_record(text.encode(), tuple[int, str, tuple[str, ...]], "an edit in the journal", SEAL_REMEDY)
 
 
 def last_edit(store: Store) -> tuple[int, list[Change]]:

@@ -328,6 +328,8 @@ class Trainer:
         load_into(self.model, parts["model"], place / "model.safetensors")
         restore_optimiser(self.optimiser, parts.get("optimiser", {}), place / "optimiser.safetensors")
         self.averager.restore(parts.get("average", {}), state.averaged)
+        if "generator" not in parts["random"]:
+            raise DataError("has no tensor generator", place=place / "random.safetensors", remedy="start a new run")
         self.generator.set_state(parts["random"]["generator"])
         self._rows = state.rows
         moved = {name: tensor.to(self.world.device) for name, tensor in recurrent.items()}
