@@ -12,6 +12,7 @@ from kglm.doctor.findings import Finding
 from kglm.errors import DataError, KglmError, LiteralError
 from kglm.files import remove_directory
 from kglm.files.artefact import Artefact
+from kglm.files.manifest import MANIFEST
 from kglm.kg import compiled
 from kglm.kg.arrays import build_arrays
 from kglm.kg.caches import cached_versions
@@ -21,6 +22,7 @@ from kglm.kg.ids import is_entity_id, is_relation_id
 from kglm.kg.literals.literal import canonical_literal, is_literal
 from kglm.kg.schema import schema_statements
 from kglm.kg.snapshots import newest
+from kglm.kg.staging import staging_file
 from kglm.kg.store import Store
 from kglm.linking import name_index
 
@@ -68,20 +70,10 @@ def _examine_file(store: Store) -> Iterator[Finding]:
 def _examine_tables(store: Store) -> Iterator[Finding]:
     place = str(store.path)
     for table, row, parent, _ in store.rows("PRAGMA foreign_key_check"):
-        yield Finding(
-            "error",
-            place,
-            f"row {row} of {table} refers to a missing {parent}",
-            AGAIN,
-        )
+        yield Finding("error", place, f"row {row} of {table} refers to a missing {parent}", AGAIN)
     [[entities, highest]] = store.rows("SELECT count(*), coalesce(max(number), -1) FROM entity")
     if entities != highest + 1:
-        yield Finding(
-            "error",
-            place,
-            f"{entities} entities numbered up to {highest}",
-            AGAIN,
-        )
+        yield Finding("error", place, f"{entities} entities numbered up to {highest}", AGAIN)
     for [id] in store.stream("SELECT id FROM entity"):
         if not is_entity_id(id):
             yield Finding("error", place, f"the entity id {id!r} is malformed", "see docs/formats.md")
@@ -108,7 +100,7 @@ def _notes(store: Store) -> Iterator[Finding]:
     [[edits]] = store.rows("SELECT count(*) FROM edit")
     if edits:
         yield Finding("note", place, f"{edits} edits since the import", "undo the last with: kglm kg edit KG --undo")
-    partial = store.path.with_name(store.path.name + ".partial")
+    partial = staging_file(store.path)
     if partial.exists():
         yield Finding(
             "warning", str(partial), "remains from an interrupted import", "run that import again, or delete it"
@@ -186,7 +178,8 @@ def repair_graph(path: Path) -> Iterator[Finding]:
         if not sealed:
             store.seal()
             yield Finding("note", place, "added the checksums of its rows")
-        store.renew_checksums()
+        else:
+            store.renew_checksums()
         yield from _repair_caches(store)
         yield from _repair_vectors(store)
 
@@ -214,7 +207,7 @@ def _repair_vectors(store: Store) -> Iterator[Finding]:
     directory = newest(vectors_directory(store.path))
     if directory is None:
         return
-    if Artefact.open(directory, check=False).manifest is None and not (directory / "manifest.json").exists():
+    if not (directory / MANIFEST).exists():
         Vectors.load(store.path).check_finite("train them again")
         Artefact.open(directory).accept()
         yield Finding("note", str(directory), "added the checksums of the vectors")
@@ -225,7 +218,6 @@ def accept_graph(path: Path) -> Iterator[Finding]:
     """Record a graph and its vectors as they are now; arrays and names are derived again."""
     with Store.open(path, writable=True, check=False) as store:
         store.seal()
-        store.renew_checksums()
     yield Finding("note", str(path), "recorded as it is now")
     if (directory := newest(vectors_directory(path))) is not None:
         Artefact.open(directory, check=False).accept()

@@ -15,7 +15,6 @@ from kglm.files.atomic import (
     remove_directory,
     remove_leftovers,
     sync_directory,
-    umask,
 )
 from kglm.files.records import read_json, read_record, write_json
 from kglm.files.streams import Block, digest_of, exists, read_blocks, read_lines, reading, writing
@@ -35,7 +34,6 @@ __all__ = [
     "remove_directory",
     "remove_leftovers",
     "sync_directory",
-    "umask",
     "write_json",
     "writing",
 ]

@@ -256,7 +256,7 @@ class Artefact:
         present = {}
         for name in self.manifest.names:
             versions = self._versions(name)
-            if len(versions) > 1 or name in self.manifest.replacing:
+            if name in self.manifest.replacing:
                 try:
                     with (self.home / name).open("rb", buffering=0) as stream:
                         versions = [entry for entry in versions if entry.checksums.damaged(stream) is None]

@@ -1,7 +1,7 @@
 """Edits in memory on top of compiled arrays: new nodes, new relations, and the new edges of changed nodes.
 
 Changes are collected by node and merged into the edges of a node when these are next read. So many changes of one node
-cost one copy of its edges, and a change costs nothing at nodes that nobody reads.
+cost one copy of its edges, and a change costs nothing at nodes that are not read.
 """
 
 from __future__ import annotations

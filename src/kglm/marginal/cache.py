@@ -68,7 +68,7 @@ class Cache:
     def mixed(self, log_p_T: Floats, cache_T: Floats, unknown_T: Bools, penalty: float, first: int = 0) -> Floats:
         """log p of the mixture of model and cache; unknown words from the model cost `penalty` more.
 
-        `first` is the position of the first of these targets.
+        `first` is the position of the first target.
         """
         share_T = np.full(len(log_p_T), self.share)
         share_T[: max(1 - first, 0)] = 0.0

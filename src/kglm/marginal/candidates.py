@@ -115,7 +115,7 @@ def _run(names: Sequence[Sequence[str]], words: Sequence[str], first: int) -> in
 
 
 def _linked(graph: KnowledgeGraph, nodes: Sequence[int]) -> set[int]:
-    """Nodes that have a fact with another one of these nodes."""
+    """Nodes that share a fact with another node of the list."""
     if not nodes:
         return set()
     node_N = np.array(nodes, np.int64)
