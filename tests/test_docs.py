@@ -229,7 +229,9 @@ def verbs() -> dict[str, set[str]]:
 def test_every_command_and_option_exists() -> None:
     """Also of commands in sentences, and of commands that are not run."""
     known = verbs()
-    scripts = {path.name: path.read_text() for path in (ROOT / "benchmarks").iterdir() if path.is_file()}
+    scripts = {
+        path.name: path.read_text() for path in (ROOT / "benchmarks").rglob("*.*") if path.suffix in (".py", ".sh")
+    }
     options = set().union(*known.values(), OTHER_OPTIONS, {"--debug", "--help", "--version"})
     options |= {option for text in scripts.values() for option in re.findall(r'"(--[a-z-]+)"', text)}
     for page in PAGES:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 import sqlite3
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from kglm import bundled
 from kglm.doctor import SHOWN, examine, repair
-from kglm.errors import DataError
+from kglm.doctor import accept as accept_artefact
+from kglm.errors import DamagedError, DataError
+from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.store import Store
 from support.artefacts import accept
 from support.tiny import DOCUMENTS
@@ -91,7 +95,7 @@ class TestGraph:
         np.save(tails, changed)
         assert any("edge_tail.npy: is damaged" in error for error in errors(path))
         accept(tails.parent)
-        assert any("edge_tail differ from the store" in error for error in errors(path))
+        assert any("not as in the graph file: edge_tail" in error for error in errors(path))
         repair(path)
         assert not errors(path)
 
@@ -102,3 +106,53 @@ class TestGraph:
         content[middle : middle + 20_000] = bytes(20_000)
         path.write_bytes(content)
         assert any("damaged" in error for error in errors(path))
+
+
+class TestRun:
+    @pytest.fixture
+    def run(self, tmp_path: Path) -> Path:
+        return Path(shutil.copytree(bundled.RUN, tmp_path / "run"))
+
+    def test_accept_and_repair_refuse_a_directory_that_is_no_run(self, tmp_path: Path) -> None:
+        (tmp_path / "manifest.json").write_text('{"my": "webapp"}')
+        for action in (accept_artefact, repair):
+            with pytest.raises(DataError, match="is not a run"):
+                action(tmp_path)
+        assert json.loads((tmp_path / "manifest.json").read_text()) == {"my": "webapp"}
+
+    def test_a_graph_beside_the_run_is_left_alone(self, run: Path, tmp_path: Path) -> None:
+        for file in list(run.glob("world.kg*")):
+            file.rename(tmp_path / file.name)
+        record = json.loads((run / "kg.json").read_text())
+        (run / "kg.json").write_text(json.dumps(record | {"beside": "../world.kg"}))
+        connection = sqlite3.connect(tmp_path / "world.kg")
+        with connection:
+            connection.execute("UPDATE entity SET description = 'nonsense' WHERE id = 'Q76'")
+        connection.close()
+        accept_artefact(run)
+        with pytest.raises(DamagedError):
+            Store.open(tmp_path / "world.kg")
+
+    def test_what_cannot_be_opened_is_not_accepted(self, run: Path) -> None:
+        (run / "introductions.json").unlink()
+        manifest = (run / "manifest.json").read_bytes()
+        assert any(
+            "introductions.json" in finding.place for finding in accept_artefact(run) if finding.level == "error"
+        )
+        assert (run / "manifest.json").read_bytes() == manifest
+
+    def test_examining_changes_nothing(self, run: Path) -> None:
+        [tails] = run.glob("world.kg.arrays/*/edge_tail.npy")
+        content = bytearray(tails.read_bytes())
+        content[3000] ^= 1
+        tails.write_bytes(content)
+        first = errors(run)
+        assert first and errors(run) == first
+
+    def test_arrays_without_a_manifest_are_rebuilt(self, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        [tails] = run.glob("world.kg.arrays/*/edge_tail.npy")
+        np.save(tails, np.roll(np.load(tails), 1))
+        (tails.parent / "manifest.json").unlink()
+        before = KnowledgeGraph.open(bundled.RUN / "world.kg").overlay.base.edge_tail
+        assert np.array_equal(KnowledgeGraph.open(run / "world.kg").overlay.base.edge_tail, before)
+        assert "is rebuilt" in capsys.readouterr().err

@@ -4,7 +4,8 @@
    INJECT_AT       number of the call to fail, from 1; 0 fails none
    INJECT_HOW      an error number, "short" (write half of the data) or "kill" (SIGKILL)
    INJECT_REST     1: all later writing calls fail too, as on a full disk
-   INJECT_LOG      file to which the number and names of all calls are appended */
+   INJECT_LOG      file to which the number and names of all calls are appended
+   INJECT_HIT      file to which those of the failed calls are appended */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -22,9 +23,13 @@
 #include <unistd.h>
 
 static long calls, at;
-static int how, rest, log_file = -1;
+static int how, rest, log_file = -1, hit_file = -1;
 static const char *under;
 enum { SHORT = -1, KILL = -2 };
+
+static int open_log(const char *path) {
+  return path ? syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644) : -1;
+}
 
 __attribute__((constructor)) static void start(void) {
   const char *text;
@@ -33,19 +38,24 @@ __attribute__((constructor)) static void start(void) {
   rest = (text = getenv("INJECT_REST")) && *text == '1';
   text = getenv("INJECT_HOW");
   how = !text ? 0 : !strcmp(text, "short") ? SHORT : !strcmp(text, "kill") ? KILL : atoi(text);
-  if ((text = getenv("INJECT_LOG"))) log_file = syscall(SYS_openat, AT_FDCWD, text, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+  log_file = open_log(getenv("INJECT_LOG"));
+  hit_file = open_log(getenv("INJECT_HIT"));
+}
+
+static void note(int file, long number, const char *name, const char *path) {
+  char line[PATH_MAX + 64];
+  if (file < 0) return;
+  int size = snprintf(line, sizeof line, "%ld %s %s\n", number, name, path);
+  syscall(SYS_write, file, line, size);
 }
 
 /* 1 if the call shall fail, with errno set; -1 if it shall be short */
 static int fault(const char *name, const char *path) {
   if (!under || !path || strncmp(path, under, strlen(under))) return 0;
   long number = __sync_add_and_fetch(&calls, 1);
-  if (log_file >= 0) {
-    char line[PATH_MAX + 64];
-    int size = snprintf(line, sizeof line, "%ld %s %s\n", number, name, path);
-    syscall(SYS_write, log_file, line, size);
-  }
+  note(log_file, number, name, path);
   if (!at || !(number == at || (rest && number > at))) return 0;
+  note(hit_file, number, name, path);
   if (how == KILL) kill(getpid(), SIGKILL);
   if (how == SHORT) return number == at ? -1 : 0;
   errno = how;

@@ -12,6 +12,8 @@ from typing import Any
 Mutation = Callable[[bytes, random.Random], bytes]
 DEPTH = 100_000
 LONG = 100_000
+LARGEST = 1e300
+"""Larger numbers are not changed further: their quotient is no float, their text too long for Python."""
 DIGITS = "9" * 5000
 """More digits than Python converts to a number (4300)."""
 
@@ -230,7 +232,7 @@ def _new_value(value: Any, tree: Any, rng: random.Random, tokens: Sequence[str])
     match rng.randrange(8):
         case 0 if isinstance(value, str):
             return _mutated_string(value, rng)
-        case 1 if isinstance(value, int | float) and not isinstance(value, bool):
+        case 1 if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LARGEST:
             return rng.choice((-value, value + 1, value - 1, value * 2**40, value / 3, str(value)))
         case 2:
             return [value]

@@ -30,7 +30,7 @@ def misfit(error: Exception, whole: str | None = None) -> str:
     """msgspec's validation error as `PLACE: FINDING`. With `whole`, a name for the record itself, the place is written
     like a setting (`a.b` instead of `$.a.b`)."""
     what, _, where = str(error).partition(" - at ")
-    where = where.strip("`")
+    where = where.replace("`", "")
     where = where or "$" if whole is None else where.removeprefix("$.") or whole
     return f"{where}: {what[:1].lower()}{what[1:]}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import shutil
 from pathlib import Path
@@ -204,3 +205,47 @@ def test_checksums_of_a_file(tmp_path: Path) -> None:
 def test_a_record_that_does_not_fit_is_named(content: bytes, finding: str) -> None:
     with pytest.raises(DataError, match=finding):
         decode_record(content, Meta, "x.json")
+
+
+def _update_often(home: Path, name: str, times: int) -> None:
+    for number in range(times):
+        with Artefact.open(home).update() as writer:
+            writer.bytes(name, f"{name} {number}".encode() * 10)
+
+
+def test_processes_that_update_and_read_at_once(home: Path) -> None:
+    """Updates wait for each other, and a reader never takes an update for damage."""
+    writers = [multiprocessing.Process(target=_update_often, args=(home, name, 40)) for name in ("text", "other")]
+    for process in writers:
+        process.start()
+    reads = 0
+    while any(process.is_alive() for process in writers):
+        assert Artefact.open(home).read("text").startswith((b"some text", b"text"))
+        reads += 1
+    for process in writers:
+        process.join()
+        assert process.exitcode == 0
+    assert reads > 0
+    assert Artefact.open(home).read("text") == b"text 39" * 10
+    assert Artefact.open(home).read("other") == b"other 39" * 10
+    assert list(Artefact.open(home).damages()) == []
+
+
+def test_an_artefact_that_shares_its_directory_removes_only_its_own_leftovers(home: Path) -> None:
+    own, foreign = home / ".text.abc.tmp", home / ".thesis.draft.tmp"
+    for path in (own, foreign):
+        path.write_text("x")
+    with Artefact.open(home, names=["text"]).update() as writer:
+        writer.bytes("text", b"new")
+    assert foreign.exists() and not own.exists()
+
+
+def test_accepting_leaves_out_strange_names_and_refuses_broken_arrays(home: Path) -> None:
+    (home / "notes 2.txt").write_text("x")
+    Artefact.open(home, check=False).accept()
+    assert "notes 2.txt" not in Artefact.open(home)
+    content = (home / "numbers.npy").read_bytes()
+    for broken in (content[:10], content[:-4], content + b"more"):
+        (home / "numbers.npy").write_bytes(broken)
+        with pytest.raises(DamagedError, match=r"numbers\.npy"):
+            Artefact.open(home, check=False).accept()

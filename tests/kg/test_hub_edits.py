@@ -162,7 +162,7 @@ def tables(graph: KnowledgeGraph) -> dict[str, list[tuple]]:
         f" ON s.number = x.statement JOIN ({named.replace('f.rank', 'f.rank, f.number')}) q ON q.number = x.fact",
         "entity": "SELECT number, id FROM entity",
     }
-    assert graph.store.tables_with_wrong_seal() == []
+    assert graph.store.integrity.tables_with_wrong_seal() == []
     found = {name: sorted(graph.store.rows(query)) for name, query in queries.items()}
     found["qualifier"] = [(*row[:4], *row[5:9]) for row in found["qualifier"]]
     return found

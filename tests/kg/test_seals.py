@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from kglm.errors import DamagedError, KglmError
 from kglm.kg.edits import FactEdit, NewEntity
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.imports import import_graph
-from kglm.kg.seals import TABLES, BlockChecks, compute_seal, read_seal
+from kglm.kg.seals import TABLES, BlockChecks, compute_seal, content_state, read_seal
 from kglm.kg.store import Store
 from support.worlds import make_store
 
@@ -45,7 +46,7 @@ def test_edits_keep_the_seal_and_the_checksums(path: Path) -> None:
         graph.undo()
     assert seals_agree(path)
     with Store.open(path) as store:
-        assert BlockChecks(path).load(store.digest(store.generation)) is not None
+        assert BlockChecks(path).load(content_state(store._connection)) is not None
 
 
 def test_a_refused_edit_changes_no_seal(path: Path) -> None:
@@ -98,7 +99,7 @@ def test_checksums_that_are_missing_or_old_are_made_again(path: Path, capsys: py
         if content is not None:
             checksums.write_bytes(content)
         with Store.open(path) as store:
-            assert BlockChecks(path).load(store.digest(store.generation)) is not None
+            assert BlockChecks(path).load(content_state(store._connection)) is not None
     assert capsys.readouterr().err == ""
 
 
@@ -109,8 +110,74 @@ def test_a_graph_without_a_seal_opens(path: Path) -> None:
     connection.close()
     Path(f"{path}.checksums").unlink()
     with KnowledgeGraph.open(path, writable=True) as graph:
-        assert not graph.store.sealed
+        assert not graph.store.integrity.sealed
         graph.set("Q76", "P569", "2013-03-21")
+
+
+def test_a_seal_that_was_deleted_is_damage(path: Path) -> None:
+    connection = sqlite3.connect(path)
+    with connection:
+        connection.execute("DELETE FROM meta WHERE key = 'seal'")
+    connection.close()
+    with pytest.raises(DamagedError, match="its seal is missing"):
+        Store.open(path)
+
+
+def test_an_edit_does_not_hide_damage_that_came_after_opening(path: Path) -> None:
+    with KnowledgeGraph.open(path, writable=True, whole=True) as graph:
+        content = path.read_bytes()
+        place = content.index(b"Barack Obama")
+        path.write_bytes(content[:place] + b"Borack" + content[place + 6 :])
+        with pytest.raises(DamagedError, match="differ from their checksum"):
+            graph.set("Q76", "P569", "2013-03-21")
+
+
+def test_without_checksums_a_damaged_index_is_found(path: Path) -> None:
+    connection = sqlite3.connect(path)
+    [[root]] = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'name_folded'").fetchall()
+    [[size]] = connection.execute("PRAGMA page_size").fetchall()
+    connection.close()
+    content = bytearray(path.read_bytes())
+    content[content.index(b"barack obama", (root - 1) * size, root * size)] ^= 1
+    path.write_bytes(content)
+    Path(f"{path}.checksums").unlink()
+    with pytest.raises(DamagedError, match="SQLite finds"):
+        Store.open(path)
+
+
+def test_a_damaged_schema_is_refused(path: Path) -> None:
+    """SQLite quotes the damaged bytes in its message, which then is no text."""
+    content = path.read_bytes()
+    for place in range(content.index(b"CREATE TABLE fact"), content.index(b"CREATE TABLE fact") + 40):
+        path.write_bytes(content[:place] + b"\xcc" + content[place + 1 :])
+        with pytest.raises(KglmError):
+            Store.open(path)
+
+
+def test_a_journal_mode_of_another_program_is_undone(path: Path) -> None:
+    connection = sqlite3.connect(path)
+    assert connection.execute("PRAGMA journal_mode = WAL").fetchone() == ("wal",)
+    connection.execute("UPDATE entity SET number = number WHERE number = 0")
+    connection.commit()
+    connection.close()
+    with KnowledgeGraph.open(path, writable=True) as graph:
+        graph.set("Q76", "P569", "2013-03-21")
+    with KnowledgeGraph.open(path, whole=True) as graph:
+        assert seals_agree(path)
+    assert {file.name for file in path.parent.iterdir() if file.name.startswith(path.name + "-")} == set()
+
+
+def test_the_same_edit_in_two_copies_is_no_damage(path: Path, tmp_path: Path) -> None:
+    other = tmp_path / "copy" / path.name
+    other.parent.mkdir()
+    for name in ("", ".checksums"):
+        shutil.copy(f"{path}{name}", f"{other}{name}")
+    for each, time in ((path, "2026-01-01T00:00:00+00:00"), (other, "2026-01-02T00:00:00+00:00")):
+        with Store.open(each, writable=True) as store, store.transaction() as connection:
+            connection.execute("INSERT INTO edit VALUES (1, ?, NULL, 'digest')", (time,))
+    shutil.copy(other, path)  # with the checksums of the first
+    with Store.open(path) as store:
+        store.check()
 
 
 class TestFinishedImport:
@@ -130,12 +197,20 @@ class TestFinishedImport:
     def test_what_a_killed_import_left_is_removed(self, tmp_path: Path, sources: list[Path]) -> None:
         target = tmp_path / "new.kg"
         import_graph(sources, target)
-        for name in ("new.kg.lock", "new.kg.new", "new.kg.partial-shm"):
+        for name in ("new.kg.lock", ".new.kg.new.tmp", "new.kg.partial-shm"):
             (tmp_path / name).touch()
         assert import_graph(sources, target).already_done
         assert {path.name for path in tmp_path.iterdir()} == {
             "facts.tsv", "new.kg", "new.kg.arrays", "new.kg.checksums"
         }  # fmt: skip
+
+    def test_files_of_others_stay_and_edits_are_named(self, tmp_path: Path, sources: list[Path]) -> None:
+        (tmp_path / "new.kg.new").write_text("my notes")
+        import_graph(sources, tmp_path / "new.kg")
+        with KnowledgeGraph.open(tmp_path / "new.kg", writable=True) as graph:
+            graph.edit([FactEdit("add", "Q1", "P1", "Q3")])
+        assert import_graph(sources, tmp_path / "new.kg").edits == 1
+        assert (tmp_path / "new.kg.new").read_text() == "my notes"
 
     def test_another_import_is_refused(self, tmp_path: Path, sources: list[Path]) -> None:
         import_graph(sources, tmp_path / "new.kg")

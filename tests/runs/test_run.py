@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 
 from kglm.doctor import examine
 from kglm.errors import ConfigError, DataError, KglmError, VersionError
-from kglm.files import read_json, write_json
+from kglm.files import locked_directory, read_json, write_json
 from kglm.kg.edits import FactEdit, NewEntity
 from kglm.kg.embedding.transe import TransEConfig, embed_graph
 from kglm.kg.graph import KnowledgeGraph
@@ -136,7 +136,23 @@ def test_resuming(run: Path, kg: Path) -> None:
     assert len(train(longer, [DOCUMENTS], [DOCUMENTS], kg, run, resume=True)) == 3, "what is tunable may change"
 
 
+def test_two_trainings_of_one_run_are_refused(run: Path, kg: Path, tmp_path: Path) -> None:
+    with locked_directory(run / "state"), pytest.raises(KglmError, match="another process is training this run"):
+        train(SETTINGS, [DOCUMENTS], [DOCUMENTS], kg, run, resume=True)
+    with pytest.raises(DataError, match="no such file"):
+        train(SETTINGS, [tmp_path / "none.jsonl"], [DOCUMENTS], kg, tmp_path / "new")
+    assert not (tmp_path / "new").exists(), "a training that never began leaves nothing"
+
+
 class TestRefusals:
+    @pytest.mark.parametrize("path", ["", "\x00"])
+    def test_a_graph_at_an_impossible_path(self, run: Path, tmp_path: Path, path: str) -> None:
+        copy = shutil.copytree(run, tmp_path / "run")
+        write_json(copy / "kg.json", read_json(copy / "kg.json") | {"path": path})
+        accept(copy)
+        with pytest.raises(DataError, match=r"kg\.json: \$\.path"):
+            Run.open(copy)
+
     def test_not_a_run_or_of_another_version(self, run: Path, tmp_path: Path) -> None:
         with pytest.raises(DataError, match="is not a run"):
             Run.open(tmp_path)

@@ -81,6 +81,6 @@ def doctor(
         for finding in findings:
             remedy = f" ({finding.remedy})" if finding.remedy else ""
             print_line(f"{finding.level:7}  {finding.place}: {finding.what}{remedy}")
-        print_line(f"{path}: {'healthy' if not errors else f'{errors} errors'}")
+        print_line(f"{path}: {'healthy' if not errors else '1 error' if errors == 1 else f'{errors} errors'}")
     if errors:
         raise typer.Exit(2)

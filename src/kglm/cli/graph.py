@@ -95,7 +95,8 @@ def import_(
 
 def _how(report: ImportReport) -> str:
     if report.already_done:
-        return "was complete already: these sources were imported before"
+        edits = f", with {report.edits} edits since; --replace imports them again" if report.edits else ""
+        return f"was complete already: these sources were imported before{edits}"
     return f"{report.seconds:.1f} s{', resumed' if report.resumed else ''}"
 
 

@@ -13,7 +13,7 @@ import typer
 
 from kglm import bundled
 from kglm.cli.output import note, print_line, warn
-from kglm.errors import ConfigError, DataError
+from kglm.errors import ConfigError
 
 RUN = (
     "A run made by kglm train kglm; default: that of a quickstart in this folder, else the model that comes with kglm."
@@ -105,10 +105,10 @@ def serve(
 
 def _check_paths(run: Path, kg: Path | None, documents: list[Path]) -> None:
     """Check that all paths exist before the model is loaded, which takes seconds."""
-    from kglm.files import exists, reading
+    from kglm.files import reading
+    from kglm.runs.records import require_run
 
-    if not exists(run / "run.json"):
-        raise DataError("is not a run", place=run, remedy="make one with: kglm train … --to RUN")
+    require_run(run)
     for path in [*documents, *([] if kg is None else [kg])]:
         with reading(path), path.open("rb"):
             pass

@@ -16,7 +16,7 @@ from kglm.files.manifest import MANIFEST
 from kglm.kg import compiled
 from kglm.kg.arrays import build_arrays
 from kglm.kg.caches import cached_versions
-from kglm.kg.embedding.vectors import Vectors, vectors_directory
+from kglm.kg.embedding.vectors import FILES, Vectors, vectors_directory
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import is_entity_id, is_relation_id
 from kglm.kg.literals.literal import canonical_literal, is_literal
@@ -43,27 +43,31 @@ def examine_graph(path: Path) -> Iterator[Finding]:
             errors = [*_examine_file(store), *_examine_tables(store)]
             yield from errors
             if not any(finding.level == "error" for finding in errors):
-                yield from _examine_caches(store)
-                yield from _examine_vectors(store)
+                caches = list(_examine_caches(store))
+                yield from caches
+                yield from _examine_vectors(store, on_graph=not any(finding.level == "error" for finding in caches))
             yield from _notes(store)
         except KglmError as error:
             yield Finding.of(error, path)
         except sqlite3.DatabaseError as error:
-            yield Finding("error", str(path), f"the SQLite file is damaged: {error}", AGAIN)
+            yield _damaged_file(path, error)
+
+
+def _damaged_file(path: Path, error: object) -> Finding:
+    return Finding("error", str(path), f"the SQLite file is damaged: {error}", AGAIN)
 
 
 def _examine_file(store: Store) -> Iterator[Finding]:
     """Check the structure of the SQLite file, and its tables against their seal."""
     place = str(store.path)
-    for [what] in store.rows("PRAGMA integrity_check(20)"):
-        if what != "ok":
-            yield Finding("error", place, f"the SQLite file is damaged: {what}", f"{AGAIN}; try --repair first")
+    for what in store.integrity.structure_errors():
+        yield Finding("error", place, f"the SQLite file is damaged: {what}", f"{AGAIN}; try --repair first")
     stored = {sql for [sql] in store.rows("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
     if stored != schema_statements():
         yield Finding("error", place, "its tables are not defined as this version defines them", AGAIN)
-    if not store.sealed:
+    if not store.integrity.sealed:
         yield Finding("warning", place, "has no checksums: an earlier version wrote it", "add them with --repair")
-    elif wrong := store.tables_with_wrong_seal():
+    elif wrong := store.integrity.tables_with_wrong_seal():
         yield Finding("error", place, f"rows of {', '.join(wrong)} differ from their seal", AGAIN)
 
 
@@ -120,7 +124,7 @@ def _examine_caches(store: Store) -> Iterator[Finding]:
                 continue
             yield from (Finding.of(damage, directory) for damage in damages)
             if artefact.manifest is None:
-                yield Finding("warning", str(directory), f"the {what} of an earlier version has no checksums", remedy)
+                yield Finding("warning", str(directory), f"no checksums: an earlier version wrote the {what}", remedy)
             if suffix == compiled.SUFFIX and generation == store.generation and not damages:
                 yield from _compare_arrays(store)
 
@@ -133,12 +137,15 @@ def _compare_arrays(store: Store) -> Iterator[Finding]:
     if tuple(relations) != arrays.relations:
         wrong.append("relations")
     if wrong:
-        what = f"{', '.join(wrong)} differ from the store"
+        what = f"not as in the graph file: {', '.join(wrong)}"
         yield Finding("error", str(arrays.artefact.home), what, "rebuild it with --repair")
 
 
-def _examine_vectors(store: Store) -> Iterator[Finding]:
-    """Check every byte of the vectors, that they are finite, and that they belong to this graph."""
+def _examine_vectors(store: Store, *, on_graph: bool = True) -> Iterator[Finding]:
+    """Check every byte of the vectors, that they are finite, and, if `on_graph`, that they belong to this graph.
+
+    The last opens the graph, which would replace damaged arrays.
+    """
     directory = newest(vectors_directory(store.path))
     if directory is None:
         return
@@ -150,36 +157,44 @@ def _examine_vectors(store: Store) -> Iterator[Finding]:
         if not damages:
             vectors = Vectors.load(store.path)
             vectors.check_finite(again)
-            with KnowledgeGraph.open(store.path) as graph:
-                vectors.for_graph(graph)
+            if on_graph:
+                with KnowledgeGraph.open(store.path) as graph:
+                    vectors.for_graph(graph)
         if artefact.manifest is None:
-            yield Finding("warning", str(directory), "vectors of an earlier version have no checksums", "use --repair")
+            yield Finding("warning", str(directory), "no checksums: an earlier version wrote them", "use --repair")
     except DataError as error:
         yield Finding("error", error.place or str(directory), error.what, again)
 
 
 def repair_graph(path: Path) -> Iterator[Finding]:
     """Rebuild what can be derived from the tables of a graph, if these are sound, and add missing checksums."""
+    try:
+        yield from _repair(path)
+    except sqlite3.DatabaseError as error:
+        yield _damaged_file(path, error)
+
+
+def _repair(path: Path) -> Iterator[Finding]:
     store = Store.open(path, writable=True, check=False)
     with store:
         place = str(path)
-        sealed = store.is_sealed()
-        wrong = store.tables_with_wrong_seal() if sealed else []
+        sealed = store.integrity.is_sealed()
+        wrong = store.integrity.tables_with_wrong_seal() if sealed else []
         if wrong:
             yield Finding("error", place, f"rows of {', '.join(wrong)} differ from their seal", AGAIN)
             return
-        if [row for row in store.rows("PRAGMA integrity_check(20)") if row[0] != "ok"]:
-            with store.transaction() as connection:
+        if store.integrity.structure_errors():
+            with store.transaction(check=False) as connection:
                 connection.execute("REINDEX")
             yield Finding("note", place, "rebuilt the indexes of the SQLite file")
-        if [row for row in store.rows("PRAGMA integrity_check(20)") if row[0] != "ok"]:
-            yield Finding("error", place, "the SQLite file is damaged", AGAIN)
+        if found := store.integrity.structure_errors():
+            yield _damaged_file(path, found[0])
             return
         if not sealed:
             store.seal()
             yield Finding("note", place, "added the checksums of its rows")
         else:
-            store.renew_checksums()
+            store.integrity.save_checksums()
         yield from _repair_caches(store)
         yield from _repair_vectors(store)
 
@@ -209,17 +224,21 @@ def _repair_vectors(store: Store) -> Iterator[Finding]:
         return
     if not (directory / MANIFEST).exists():
         Vectors.load(store.path).check_finite("train them again")
-        Artefact.open(directory).accept()
+        Artefact.open(directory, AGAIN, FILES).accept()
         yield Finding("note", str(directory), "added the checksums of the vectors")
     yield from (finding for finding in _examine_vectors(store) if finding.level == "error")
 
 
 def accept_graph(path: Path) -> Iterator[Finding]:
     """Record a graph and its vectors as they are now; arrays and names are derived again."""
-    with Store.open(path, writable=True, check=False) as store:
-        store.seal()
+    try:
+        with Store.open(path, writable=True, check=False) as store:
+            store.seal()
+    except sqlite3.DatabaseError as error:
+        yield _damaged_file(path, error)
+        return
     yield Finding("note", str(path), "recorded as it is now")
     if (directory := newest(vectors_directory(path))) is not None:
-        Artefact.open(directory, check=False).accept()
+        Artefact.open(directory, AGAIN, FILES, check=False).accept()
         yield Finding("note", str(directory), "recorded as it is now")
     yield from repair_graph(path)

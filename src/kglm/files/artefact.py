@@ -17,7 +17,8 @@ checks it whole up to `WHOLE` bytes an artefact, and above that a sample of its 
 every byte.
 
 An update first lists the new checksums beside the old ones, then renames the new files, then drops the old checksums.
-A reader accepts either, so a process that is killed at any point leaves an artefact that opens.
+A reader accepts either, so a process that is killed at any point leaves an artefact that opens. Updates of one artefact
+wait for each other; a reader whose manifest is older than a file reads the manifest again.
 """
 
 from __future__ import annotations
@@ -34,10 +35,17 @@ import numpy as np
 import numpy.typing as npt
 
 from kglm.errors import DamagedError, DataError
-from kglm.files.atomic import atomic_directory, remove_leftovers, sync_directory, sync_file, temporary_file
+from kglm.files.atomic import (
+    atomic_directory,
+    locked_directory,
+    remove_leftovers,
+    sync_directory,
+    sync_file,
+    temporary_file,
+)
 from kglm.files.checksums import BLOCK, BlockHasher, Checksums, checksums_of_file
 from kglm.files.manifest import MANIFEST, ArrayLayout, Entry, Manifest, layout_of, read_manifest, write_manifest
-from kglm.files.records import decode_record, to_json
+from kglm.files.records import decode_record, is_file_name, to_json
 from kglm.files.streams import reading, writing
 
 T = TypeVar("T")
@@ -128,9 +136,11 @@ class Artefact:
         """Start an artefact in `home` without files; files that are there already are not part of it."""
         with writing(home):
             home.mkdir(parents=True, exist_ok=True)
-            remove_leftovers(home, bool)
-            write_manifest(home, Manifest.of({}))
-        return cls(home, Manifest.of({}), remedy, names)
+            artefact = cls(home, Manifest.of({}), remedy, names)
+            with locked_directory(home):
+                artefact._remove_leftovers()
+                write_manifest(home, Manifest.of({}))
+        return artefact
 
     @classmethod
     def open(
@@ -141,10 +151,8 @@ class Artefact:
             if not check or not (home / MANIFEST).exists():
                 home.stat()  # an error if there is no such directory
                 return cls(home, None, remedy, names)
-        manifest = read_manifest(home, remedy)
-        artefact = cls(home, manifest, remedy, names)
-        for name in manifest.names:
-            artefact._check_size(name)
+        artefact = cls(home, read_manifest(home, remedy), remedy, names)
+        artefact._check_sizes()
         return artefact
 
     def __contains__(self, name: str) -> bool:
@@ -154,11 +162,18 @@ class Artefact:
     def read(self, name: str) -> bytes:
         """Content of a file, checked."""
         path = self.home / name
-        with reading(path):
-            content = path.read_bytes()
-        if self.manifest and not any(entry.checksums.of_content(content) for entry in self._versions(name)):
-            raise self._damaged(name, "its checksum differs from the manifest")
-        return content
+        while True:
+            with reading(path):
+                content = path.read_bytes()
+            if not self.manifest or any(entry.checksums.of_content(content) for entry in self._versions(name)):
+                return content
+            if not self._read_newer_manifest():
+                raise self._damaged(name, "its checksum differs from the manifest")
+
+    def _read_newer_manifest(self) -> bool:
+        """Read the manifest again; False if no other process has updated the artefact since."""
+        before, self.manifest = self.manifest, read_manifest(self.home, self.remedy)
+        return self.manifest != before
 
     def record(self, name: str, kind: type[T]) -> T:
         """A JSON file of the given type, checked."""
@@ -213,10 +228,13 @@ class Artefact:
 
     @contextmanager
     def update(self) -> Iterator[Writer]:
-        """Replace files; at the end all of them are replaced. On an exception none is."""
-        remove_leftovers(self.home, bool)
-        self.manifest = Artefact.open(self.home, self.remedy).manifest  # another object or process may have updated it
+        """Replace files. On an exception in the block none is replaced; a rename that fails leaves the files before it
+        replaced, and the artefact still opens."""
         with ExitStack() as open_files:
+            with writing(self.home):
+                open_files.enter_context(locked_directory(self.home))
+            self._remove_leftovers()
+            self.manifest = Artefact.open(self.home, self.remedy).manifest  # another process may have updated it
             temporaries: dict[str, Path] = {}
 
             def open_temporary(name: str) -> Any:
@@ -236,17 +254,23 @@ class Artefact:
 
     def accept(self) -> None:
         """Record all files as they are now, whatever the manifest says: for files that were changed on purpose."""
-        self.manifest = Manifest.of(self._found())
-        write_manifest(self.home, self.manifest)
+        with locked_directory(self.home):
+            self.manifest = Manifest.of(self._found())
+            write_manifest(self.home, self.manifest)
+
+    def _remove_leftovers(self) -> None:
+        """Remove what killed updates left of its files."""
+        names = self.names
+        remove_leftovers(self.home, bool if names is None else lambda name: name in names or name == MANIFEST)
 
     def _found(self) -> dict[str, Entry]:
         """All files of the directory as they are now."""
         files = {}
         for path in sorted(self.home.iterdir()):
-            owned = path.name in self.names if self.names else path.name != MANIFEST and not path.name.startswith(".")
+            owned = path.name in self.names if self.names else path.name != MANIFEST and is_file_name(path.name)
             if owned and path.is_file():
                 with reading(path), path.open("rb", buffering=0) as stream:
-                    files[path.name] = Entry(checksums_of_file(stream), layout_of(path))
+                    files[path.name] = Entry(checksums_of_file(stream), layout_of(path, self.remedy))
         return files
 
     def _present(self) -> dict[str, Entry]:
@@ -272,6 +296,16 @@ class Artefact:
             raise DataError("is not listed in the manifest", place=self.home / name, remedy=self.remedy)
         return versions
 
+    def _check_sizes(self) -> None:
+        assert self.manifest is not None
+        try:
+            for name in self.manifest.names:
+                self._check_size(name)
+        except DamagedError:
+            if not self._read_newer_manifest():
+                raise
+            self._check_sizes()
+
     def _check_size(self, name: str) -> None:
         assert self.manifest is not None
         try:
@@ -279,7 +313,7 @@ class Artefact:
         except FileNotFoundError:
             if name not in self.manifest.files:
                 return  # a new file of an update that was killed
-            raise self._damaged(name, "is missing") from None
+            raise DamagedError("is missing", place=self.home / name, remedy=self.remedy) from None
         sizes = [entry.checksums.size for entry in self._versions(name)]
         if size not in sizes:
             raise self._damaged(name, f"has {size:,} bytes instead of {sizes[0]:,}")

@@ -199,6 +199,26 @@ def exclusive(path: AnyPath, what: str) -> Iterator[None]:
         os.close(handle)
 
 
+@contextmanager
+def locked_directory(path: Path, what: str | None = None) -> Iterator[None]:
+    """Hold a lock on a directory during the block; nothing of it remains, even if this process is killed.
+
+    A second process waits, or with `what` gets a KglmError that says so.
+    """
+    if fcntl is None:
+        yield
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | (fcntl.LOCK_NB if what else 0))
+        except BlockingIOError:
+            raise KglmError(what or "is locked", place=path, remedy="wait until it is done") from None
+        yield
+    finally:
+        os.close(handle)
+
+
 def sync_file(stream: BinaryIO) -> None:
     """Write buffered data of an open file to the disk."""
     stream.flush()

@@ -81,9 +81,15 @@ def write_manifest(directory: Path, manifest: Manifest) -> None:
     write_json(directory / MANIFEST, manifest)
 
 
-def layout_of(path: Path) -> ArrayLayout | None:
+def layout_of(path: Path, remedy: str | None) -> ArrayLayout | None:
     """Layout of an `.npy` file; None for other files."""
     if path.suffix != ".npy":
         return None
-    array: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-    return ArrayLayout(path.stat().st_size - array.nbytes, array.dtype.str, array.shape)
+    try:
+        array: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise DamagedError(f"is no array ({error})", place=path, remedy=remedy) from error
+    assert isinstance(array, np.memmap)
+    if array.offset + array.nbytes != path.stat().st_size:
+        raise DamagedError("has more bytes than its array", place=path, remedy=remedy)
+    return ArrayLayout(array.offset, array.dtype.str, array.shape)

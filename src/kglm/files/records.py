@@ -9,6 +9,7 @@ meta = read_record(path, Meta)
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -25,8 +26,16 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=MAX_COUNT)]
 """A number of things, or an index."""
 HexHash = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{16}$")]
 """A 64-bit hash in hexadecimal."""
-FileName = Annotated[str, msgspec.Meta(pattern=r"^[\w-][\w.-]{0,99}$")]
+_FILE_NAME = r"^[\w-][\w.-]{0,99}$"
+FileName = Annotated[str, msgspec.Meta(pattern=_FILE_NAME)]
 """A name without directories."""
+AnyFilePath = Annotated[str, msgspec.Meta(pattern=r"^[^\x00]+$")]
+"""A path as the operating system accepts it: not empty, no null byte."""
+
+
+def is_file_name(name: str) -> bool:
+    """True for the names that a `FileName` may have."""
+    return re.match(_FILE_NAME, name) is not None
 
 
 def to_json(value: object) -> bytes:

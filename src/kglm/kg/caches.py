@@ -6,13 +6,14 @@ that build the same cache agree on its name. A damaged cache is removed and buil
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from kglm.errors import KglmError
+from kglm.errors import DamagedError, KglmError
 from kglm.files import remove_directory, remove_leftovers
-from kglm.files.artefact import Writer, new_artefact
+from kglm.files.artefact import Artefact, Writer, new_artefact
 from kglm.kg.store import Store
 
 
@@ -40,6 +41,15 @@ def save_cache(store: Store, suffix: str, generation: int, write: Callable[[Writ
             remove_directory(old)
     remove_leftovers(folder, bool)
     return target
+
+
+def require_manifest(artefact: Artefact) -> None:
+    """Raise an error for a cache without checksums, so that it is rebuilt; where nothing can be written, it is used."""
+    if artefact.manifest is not None:
+        return
+    if os.access(artefact.home.parent, os.W_OK):
+        raise DamagedError("has no manifest of checksums", place=artefact.home)
+    print(f"note: {artefact.home} has no checksums, so damage would go unnoticed", file=sys.stderr)
 
 
 def discard_damaged(directory: Path, error: KglmError) -> None:

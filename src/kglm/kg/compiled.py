@@ -23,7 +23,7 @@ from kglm.errors import DamagedError, KglmError, VersionError
 from kglm.files.artefact import Artefact, Writer
 from kglm.files.records import Count
 from kglm.kg.arrays import IntArray, LongArray, build_arrays, canonical_id, id_hash
-from kglm.kg.caches import cache_folder, cached_versions, discard_damaged, save_cache
+from kglm.kg.caches import cache_folder, cached_versions, discard_damaged, require_manifest, save_cache
 from kglm.kg.store import Store
 
 FORMAT = 1
@@ -184,6 +184,7 @@ def _load(directory: Path) -> CompiledGraph | None:
     """Map the arrays. If they are damaged, remove the directory, which is only a cache, and return None."""
     try:
         artefact = Artefact.open(directory, REMEDY)
+        require_manifest(artefact)
         meta = artefact.record("meta.json", _Meta)
         if meta.format != FORMAT:
             raise VersionError(f"has format {meta.format}", place=directory)

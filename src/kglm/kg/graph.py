@@ -14,6 +14,7 @@ draft.add("Q76", "P26", "Q6294")
 from __future__ import annotations
 
 import hashlib
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -70,6 +71,12 @@ class KnowledgeGraph:
         """Open a graph file made by `kglm kg import`. Sizes and a sample of its blocks are checked; with `whole`, every
         byte is (see `Store.check` and `Artefact.check`)."""
         store = Store.open(path, writable=writable)
+        if not store.integrity.sealed:
+            print(
+                f"note: {path} was made by an earlier version and has no checksums, so damage would go unnoticed;"
+                f" add them with: kglm doctor {path} --repair",
+                file=sys.stderr,
+            )
         try:
             base = open_compiled(store, journal_limit=JOURNAL_LIMIT)
             graph = cls(store, Overlay(base), base.generation, "store" if writable else "refused")

@@ -71,6 +71,8 @@ class ImportReport:
     resumed: bool = False
     already_done: bool = False
     """True if the same import had written this graph before; then nothing was imported."""
+    edits: int = 0
+    """Edits of the graph since it was imported."""
 
 
 def import_graph(
@@ -130,7 +132,7 @@ def _finished(target: Path, sources: dict[str, object], key: str) -> ImportRepor
             raise KglmError("exists already", place=target, remedy="choose another name, or use --replace")
         remove_staging(target, sources)
         open_compiled(store, journal_limit=JOURNAL_LIMIT)
-        return replaced(_report(store, record), already_done=True)
+        return replaced(_report(store, record), already_done=True, edits=store.generation)
 
 
 def _report(store: Store, record: ImportRecord) -> ImportReport:

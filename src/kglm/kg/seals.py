@@ -36,7 +36,7 @@ LARGEST = 1 << 30
 """Block checksums are kept for files up to this size in bytes; larger files have their seal only."""
 WHOLE = 4 << 20
 """Files up to this size in bytes are checked whole when they are opened."""
-FORMAT = 1
+FORMAT = 2
 T = TypeVar("T")
 _MASK = (1 << 64) - 1
 _COUNTER = slice(24, 28)
@@ -70,8 +70,8 @@ class _BlockRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Content of `KG.checksums`."""
 
     format: int
-    digest: str
-    """Hash of the import and the edits (`Store.digest`)."""
+    state: str
+    """Identifies the content (`content_state`)."""
     counter: Count
     """SQLite's change counter."""
     checksums: Checksums | None
@@ -122,6 +122,12 @@ def write_seal(connection: sqlite3.Connection, seal: Seal, schema: str = "main")
     connection.execute(f"INSERT OR REPLACE INTO {schema}.meta VALUES ('{KEY}', ?)", (text,))
 
 
+def content_state(connection: sqlite3.Connection, schema: str = "main") -> str:
+    """Identifies the content of a graph: the hash of its seal, which changes with every edit and its time."""
+    row = connection.execute(f"SELECT value FROM {schema}.meta WHERE key = '{KEY}'").fetchone()
+    return xxhash.xxh3_64_hexdigest(b"" if row is None else str(row[0]).encode())
+
+
 class SealedChanges:
     """Counts the rows that a connection inserts and deletes, to update the seal when it commits."""
 
@@ -163,11 +169,15 @@ class BlockChecks:
         self._kg = kg
         self._path = Path(f"{kg}{SUFFIX}")
 
-    def load(self, digest: str) -> Checksums | None:
-        """Checksums of the graph file in its present state, whose `Store.digest` is given; None if there are none."""
+    def load(self, state: str) -> Checksums | None:
+        """Checksums of the graph file in its present state (`content_state`); None if there are none."""
         record = self._record()
-        present = record is not None and (record.digest, record.counter) == (digest, self._read(_counter))
+        present = record is not None and (record.state, record.counter) == (state, self._read(_counter))
         return record.checksums if record and present else None
+
+    def exist(self) -> bool:
+        """True if there are checksums of some state of this graph."""
+        return self._record() is not None
 
     def imported(self) -> ImportRecord | None:
         """The import that wrote the graph; None if that is unknown."""
@@ -187,13 +197,13 @@ class BlockChecks:
             return 0
         return self._read(lambda stream: checksums.damaged(stream, None if whole else checksums.sample()))
 
-    def save(self, digest: str, imported: ImportRecord | None = None, file: Path | None = None) -> None:
+    def save(self, state: str, imported: ImportRecord | None = None, file: Path | None = None) -> None:
         """Record the graph file as it is now, or `file`, which is going to replace it."""
         file = file or self._kg
         with file.open("rb", buffering=0) as stream:
             counter = _counter(stream)
             checksums = checksums_of_file(stream) if file.stat().st_size <= LARGEST else None
-        record = _BlockRecord(FORMAT, digest, counter, checksums, imported or self.imported(), "")
+        record = _BlockRecord(FORMAT, state, counter, checksums, imported or self.imported(), "")
         record = msgspec.structs.replace(record, seal=_sealed(record))
         with atomic_file(self._path) as stream:
             stream.write(to_json(record))
@@ -209,5 +219,5 @@ def _counter(stream: BinaryIO) -> int:
 
 
 def _sealed(record: _BlockRecord) -> str:
-    content = [record.digest, record.counter, record.checksums, record.imported]
+    content = [record.state, record.counter, record.checksums, record.imported]
     return xxhash.xxh3_64_hexdigest(msgspec.json.encode(content))

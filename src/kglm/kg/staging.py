@@ -24,7 +24,7 @@ from kglm.files import sync_directory, writing
 from kglm.kg.importers.records import Batch
 from kglm.kg.literals.literal import is_literal
 from kglm.kg.schema import create_indexes, create_schema
-from kglm.kg.seals import BlockChecks, ImportRecord, compute_seal, write_seal
+from kglm.kg.seals import BlockChecks, ImportRecord, compute_seal, content_state, write_seal
 from kglm.progress import Advance
 
 CACHE_KIB = 32 << 10
@@ -54,7 +54,7 @@ def staging_file(target: Path) -> Path:
 
 def new_file(target: Path) -> Path:
     """The graph file until it is complete."""
-    return target.with_name(target.name + ".new")
+    return target.with_name(f".{target.name}.new.tmp")
 
 
 def remove_staging(target: Path, job: dict[str, object]) -> None:
@@ -200,7 +200,7 @@ class Staging:
                 for old in SQLITE_SUFFIXES:  # of the graph that is replaced
                     Path(f"{self.target}{old}").unlink(missing_ok=True)
                 record = msgspec.structs.replace(record, duplicates=duplicates)
-                BlockChecks(self.target).save(self._digest, record, file=new)  # before the graph has its name
+                BlockChecks(self.target).save(self._state, record, file=new)  # before the graph has its name
                 new.replace(self.target)
                 sync_directory(self.target.parent)
             except BaseException:
@@ -321,7 +321,7 @@ class Staging:
         ):
             for first, second, third in self._connection.execute(query):
                 digest.update(f"{first}\t{second}\t{third}\n".encode())
-        self._digest = digest.hexdigest()
-        values = {"identity": self._digest, "language": language}
+        values = {"identity": digest.hexdigest(), "language": language}
         self._connection.executemany("INSERT INTO graph.meta VALUES (?, ?)", values.items())
         write_seal(self._connection, compute_seal(self._connection, "graph"), "graph")
+        self._state = content_state(self._connection, "graph")

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import sqlite3
-import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kglm.errors import DamagedError, DataError, KglmError, VersionError
+from kglm.errors import DataError, KglmError, VersionError
 from kglm.files import reading, writing
-from kglm.files.checksums import BLOCK
 from kglm.kg.ids import normalise_title
+from kglm.kg.integrity import Integrity
 from kglm.kg.schema import APPLICATION_ID, VERSION, FactRow
-from kglm.kg.seals import LARGEST, REMEDY, WHOLE, BlockChecks, SealedChanges, compute_seal, read_seal, write_seal
+from kglm.kg.seals import SealedChanges, compute_seal, write_seal
 
 BUSY_SECONDS = 30
 """Seconds to wait while another process writes."""
@@ -44,12 +43,8 @@ class Store:
         self.path = path
         self._connection = connection
         self._lock = threading.RLock()
-        self._blocks = BlockChecks(path)
         self._sealed: SealedChanges | None = None
-        self._unchecked = True
-        """True until every block of the file was compared with its checksum."""
-        self.sealed = True
-        """False for a graph of an earlier version, which has no checksums."""
+        self.integrity = Integrity(path, connection, self._lock)
 
     @classmethod
     def open(cls, path: str | Path, *, writable: bool = False, check: bool = True) -> Store:
@@ -78,19 +73,24 @@ class Store:
         store = cls(path, connection)
         try:
             store._remove_old_journal()
+            store._leave_wal()
             connection.execute("PRAGMA synchronous = FULL" if writable else "PRAGMA query_only = ON")
             connection.execute("PRAGMA foreign_keys = ON")
             store._check_version()
-            store._unchecked = check
-            store.check(whole=path.stat().st_size <= WHOLE)
+            if check:
+                store.integrity.check_opened()
+            else:
+                store.integrity.skip()
             if writable:
                 store._sealed = SealedChanges(connection)
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the latter: SQLite quotes damaged bytes
             connection.close()
             if "locked" in str(error):
                 raise KglmError("is being written by another process", place=path, remedy="try again later") from error
             raise DataError(
-                f"cannot be read as a graph ({error})", place=path, remedy="check it with: kglm doctor KG"
+                f"cannot be read as a graph ({error})",
+                place=path,
+                remedy="restore it from a copy, or import the graph again",
             ) from error
         except KglmError:
             connection.close()
@@ -110,6 +110,16 @@ class Store:
             self._connection.execute("ROLLBACK")
         self._connection.execute(f"PRAGMA busy_timeout = {1000 * BUSY_SECONDS}")
 
+    def _leave_wal(self) -> None:
+        """Undo the journal mode WAL, which another program may have set: its changes would be beside the file."""
+        [[mode]] = self.rows("PRAGMA journal_mode")
+        if mode == "wal" and self.rows("PRAGMA journal_mode = DELETE") != [("delete",)]:
+            raise KglmError(
+                "is in SQLite's journal mode WAL, and another process uses it",
+                place=self.path,
+                remedy="close the other program",
+            )
+
     def _check_version(self) -> None:
         [[application]] = self.rows("PRAGMA application_id")
         [[version]] = self.rows("PRAGMA user_version")
@@ -126,77 +136,15 @@ class Store:
                 remedy="import it again, or use the version of kglm that wrote it",
             )
 
-    def check(self, *, whole: bool = True) -> None:
-        """Compare the file with its checksums, a sample of its blocks or every byte; raise DamagedError if they differ.
-
-        If there are no checksums of its present state, compare the tables with their seal and make checksums.
-        """
-        if not self._unchecked:
-            return
-        with self._lock, self._reading():
-            checksums = self._blocks.load(self.digest(self.generation))
-            if checksums is not None:
-                damaged = self._blocks.damaged(checksums, whole=whole)
-                if damaged is not None:
-                    raise self._damaged(f"bytes from {damaged * BLOCK:,} on differ from their checksum")
-                self._unchecked = not whole
-            elif self.path.stat().st_size <= LARGEST:
-                self._check_seal()
-                self._unchecked = False
-            else:
-                self.sealed = self.is_sealed()
-                self._unchecked = False
-
-    def _check_seal(self) -> None:
-        self.sealed = self.is_sealed()
-        if not self.sealed:
-            return
-        if wrong := self.tables_with_wrong_seal():
-            raise self._damaged(f"the table {wrong[0]} differs from its seal")
-        self._save_checksums()
-
-    def is_sealed(self) -> bool:
-        """True if the tables have a seal (see `seals`)."""
-        return read_seal(self._connection, self.path) is not None
-
-    def tables_with_wrong_seal(self) -> list[str]:
-        """Tables whose rows differ from their seal; every row is read."""
-        seal = read_seal(self._connection, self.path) or {}
-        return [table for table, found in compute_seal(self._connection).items() if found != seal.get(table)]
-
-    def _damaged(self, what: str) -> DamagedError:
-        return DamagedError(
-            f"is damaged, or was changed by another program: {what}",
-            place=self.path,
-            remedy=REMEDY,
-        )
-
-    def _save_checksums(self) -> None:
-        """Record the file as it is now. If that fails, the next process compares the seal instead."""
-        try:
-            self._blocks.save(self.digest(self.generation))
-        except KglmError as error:
-            print(f"warning: the checksums of {self.path} are not saved: {error}", file=sys.stderr)
+    def check(self) -> None:
+        """Compare every byte of the file with its checksum, once; raise DamagedError if it differs."""
+        self.integrity.check()
 
     def seal(self) -> None:
         """Record the content as it is now, whatever it was before."""
-        with self.transaction() as connection:
+        with self.transaction(check=False) as connection:
             write_seal(connection, compute_seal(connection))
-
-    def renew_checksums(self) -> None:
-        """Record the bytes of the file as they are now."""
-        with self._lock, self._reading():
-            self._save_checksums()
-
-    @contextmanager
-    def _reading(self) -> Iterator[None]:
-        """Keep other processes from writing the file during the block."""
-        if self._connection.in_transaction:
-            yield
-            return
-        with self.snapshot():
-            self._connection.execute("SELECT count(*) FROM edit").fetchall()  # takes the lock
-            yield
+        self.integrity.sealed = True
 
     def close(self) -> None:
         self._connection.close()
@@ -225,8 +173,11 @@ class Store:
         return iter(self._connection.cursor().execute(query, values))
 
     @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Run the block as one write transaction, on disk when it ends and rolled back on any exception."""
+    def transaction(self, *, check: bool = True) -> Iterator[sqlite3.Connection]:
+        """Run the block as one write transaction, on disk when it ends and rolled back on any exception.
+
+        Every byte of the file is checked first; without `check`, it is not: only to repair it.
+        """
         with self._lock, writing(self.path):
             try:
                 self._connection.execute("BEGIN IMMEDIATE")
@@ -235,6 +186,8 @@ class Store:
                     raise KglmError("may not be written", place=self.path, remedy="check its permissions") from error
                 raise
             try:
+                if check:
+                    self.integrity.check_again()
                 if self._sealed is not None:
                     self._sealed.begin()
                 yield self._connection
@@ -245,9 +198,8 @@ class Store:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
-            if self.sealed:
-                with self._reading():
-                    self._save_checksums()
+            if self.integrity.is_sealed():
+                self.integrity.save_checksums()
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:

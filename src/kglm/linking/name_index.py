@@ -34,7 +34,7 @@ import numpy.typing as npt
 from kglm.errors import DamagedError, KglmError, VersionError
 from kglm.files.artefact import Artefact, Writer
 from kglm.files.records import Count
-from kglm.kg.caches import cached_versions, discard_damaged, save_cache
+from kglm.kg.caches import cached_versions, discard_damaged, require_manifest, save_cache
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.literals.literal import is_literal
 from kglm.progress import progress
@@ -243,6 +243,7 @@ def _load(graph: KnowledgeGraph) -> NameIndex | None:
             continue
         try:
             artefact = Artefact.open(directory)
+            require_manifest(artefact)
             meta = artefact.record("meta.json", _Meta)
             if meta.format != FORMAT:
                 raise VersionError(f"has format {meta.format}", place=directory)

@@ -13,7 +13,7 @@ import msgspec
 import torch
 from torch import Tensor
 
-from kglm.errors import DataError, VersionError
+from kglm.errors import DamagedError, DataError, VersionError
 from kglm.files import remove_directory, remove_leftovers
 from kglm.files.artefact import Artefact, new_artefact
 from kglm.files.records import Count, FileName
@@ -98,14 +98,14 @@ class StateDirectory:
 
     def clean(self) -> None:
         """Remove what a killed process left."""
-        remove_leftovers(self.home, bool)
+        remove_leftovers(self.home, lambda name: _is_number(name.partition("-")[0]))
 
     def _directories(self) -> list[Path]:
         """Directories of complete checkpoints, the newest last."""
         found = []
         for path in self.home.iterdir() if self.home.is_dir() else ():
             step, _, number = path.name.partition("-")
-            if step.isdecimal() and (not number or number.isdecimal()):
+            if _is_number(step) and (not number or _is_number(number)):
                 found.append((int(step), int(number or 0), path))
         return [path for _, _, path in sorted(found)]
 
@@ -144,7 +144,13 @@ class StateDirectory:
                 place=artefact.home,
                 remedy="start a new run with --from this one: its best model is kept",
             )
+        if format == FORMAT and artefact.manifest is None:
+            raise DamagedError("has no manifest of checksums", place=artefact.home, remedy=artefact.remedy)
         return artefact.record("state.json", TrainingState)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal()
 
 
 class _Format(msgspec.Struct):

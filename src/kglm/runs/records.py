@@ -7,8 +7,10 @@ from typing import Annotated
 
 import msgspec
 
+from kglm.errors import DataError
+from kglm.files import exists
 from kglm.files.artefact import Artefact
-from kglm.files.records import Count, HexHash
+from kglm.files.records import AnyFilePath, Count, HexHash
 
 FILES = (
     "articles.jsonl.gz",
@@ -32,6 +34,12 @@ def files_of_run(home: Path, *, check: bool = True) -> Artefact:
     return Artefact.open(home, REMEDY, FILES, check=check)
 
 
+def require_run(home: Path) -> None:
+    """Raise an error if a directory is not a run."""
+    if not exists(home / "run.json"):
+        raise DataError("is not a run", place=home, remedy="make one with: kglm train … --to RUN")
+
+
 class RunRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """`run.json`: how the run was made."""
 
@@ -49,10 +57,10 @@ class RunRecord(msgspec.Struct, frozen=True, omit_defaults=True):
 class GraphRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """`kg.json`: the graph of the run."""
 
-    path: str
+    path: AnyFilePath
     hash: HexHash
     """Hash of the graph when training began."""
     vectors: HexHash | None = None
     """Hash of the vectors of its relations; None for a model without vectors."""
-    beside: str | None = None
+    beside: AnyFilePath | None = None
     """Path relative to the run, if the graph is inside or beside it."""

@@ -36,7 +36,7 @@ from kglm.model.graph_features import GraphFeatures
 from kglm.model.table import ModelParts
 from kglm.model.text import HistoryConfig
 from kglm.runs.checkpoint import EpochMetrics
-from kglm.runs.records import FILES, REMEDY, GraphRecord, Introductions, RunRecord, files_of_run
+from kglm.runs.records import FILES, REMEDY, GraphRecord, Introductions, RunRecord, files_of_run, require_run
 from kglm.runs.settings import RunConfig
 from kglm.runs.tensors import load_into, parse_tensors, write_tensors
 from kglm.text.document import Document, read_documents
@@ -217,12 +217,12 @@ class Run:
 
 def open_artefact(home: Path) -> Artefact:
     """The files of a run, with their checksums. Runs of earlier versions have none and open with a notice."""
-    if not exists(home / "run.json"):
-        raise DataError("is not a run", place=home, remedy="make one with: kglm train … --to RUN")
+    require_run(home)
     artefact = files_of_run(home)
     if artefact.manifest is None:
         print(
-            f"note: {home} was made by an earlier version and has no checksums, so damage would go unnoticed;"
+            f"note: {home} has no manifest.json (an earlier version made it, or the file was deleted), so damage would"
+            " go unnoticed;"
             f" add them with: kglm doctor {home} --repair",
             file=sys.stderr,
         )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import torch
 
 from kglm import config
 from kglm.errors import ConfigError, KglmError
-from kglm.files import digest_of
+from kglm.files import digest_of, locked_directory, writing
 from kglm.kg.graph import KnowledgeGraph
 from kglm.runs.checkpoint import StateDirectory
 from kglm.runs.run import Run, read_for_training
@@ -38,7 +39,7 @@ def train(
 
     `start` is a run that provides the initial vocabulary and weights. Under `torchrun` every process calls this.
     """
-    with joined(settings.train.device) as world:
+    with joined(settings.train.device) as world, _only_trainer(to, world):
         exists = (to / "run.json").exists()
         world.wait()
         if exists and resume and start is not None:
@@ -75,6 +76,37 @@ def train(
                 run.write_card(trainer.metrics, [path.name for path in data])
 
 
+@contextmanager
+def _only_trainer(to: Path, world: World) -> Iterator[None]:
+    """Keep other processes from training the same run during the block."""
+    states, failure = to / "state", None
+    with ExitStack() as stack:
+        if world.leads:
+            try:
+                with writing(to):
+                    states.mkdir(parents=True, exist_ok=True)
+                stack.enter_context(locked_directory(states, "another process is training this run"))
+            except KglmError as error:
+                failure = error
+        _stop_all(failure, world)
+        try:
+            yield
+        finally:
+            if world.leads:
+                with suppress(OSError):  # they are not empty, unless training never began
+                    states.rmdir()
+                    to.rmdir()
+
+
+def _stop_all(failure: KglmError | None, world: World) -> None:
+    """If the leading process failed, end all of them; only the leader says why."""
+    [failed] = world.any(failure is not None)
+    if failure is not None:
+        raise failure
+    if failed:
+        raise SystemExit(2)
+
+
 def _create(
     to: Path, settings: RunConfig, kg: Path, documents: list[list[Document]], world: World, start: Path | None
 ) -> Run:
@@ -90,11 +122,7 @@ def _create(
             )
         except KglmError as error:
             failure = error
-    [failed] = world.any(failure is not None)
-    if failure is not None:
-        raise failure
-    if failed:
-        raise SystemExit(2)
+    _stop_all(failure, world)
     return run if world.leads else Run.open(to, kg=kg, weights=False)
 
 

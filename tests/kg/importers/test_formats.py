@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import json
 import pickle
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -255,6 +256,13 @@ class TestAuthors:
         with pytest.raises(DataError):
             load_restricted(self.save(tmp_path / "evil.pkl", {"Q1": [Evil()]}).path)
         assert not canary.exists()
+
+    def test_a_huge_memo_index_takes_no_memory(self, tmp_path: Path) -> None:
+        (tmp_path / "memo.pkl").write_bytes(b"]r\xff\xff\xff\x7f.")  # an empty list, remembered as number 2**31 - 1
+        tracemalloc.start()
+        assert load_restricted(str(tmp_path / "memo.pkl")) == []
+        assert tracemalloc.get_traced_memory()[1] < 1 << 24
+        tracemalloc.stop()
 
     def test_damaged_pickle_is_an_error(self, tmp_path: Path) -> None:
         whole = pickle.dumps({"Q1": ["x"] * 100})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import pytest
@@ -181,6 +182,7 @@ class TestValues:
             (time("+1961-99-04T00:00:00Z"), "malformed time"),
             (time("yesterday"), "malformed time"),
             (time("+13798000000-00-00T00:00:00Z", 3), "malformed time"),
+            (time("+1961-08-04T00:00:00Z", math.inf), "malformed time"),
             (quantity("much"), "malformed quantity"),
         ],
     )

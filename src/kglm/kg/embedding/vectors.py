@@ -17,6 +17,7 @@ Shapes: R rows, D dimensions, N requested nodes, L late nodes (untrained, or add
 from __future__ import annotations
 
 import hashlib
+import sys
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -37,6 +38,7 @@ from kglm.kg.literals.literal import is_date, is_literal
 from kglm.kg.snapshots import newest, publish
 
 FORMAT = 1
+FILES = ("entity.npy", "relation.npy", "row_of_node.npy", "meta.json")
 SUFFIX = ".vectors"
 ATTEMPTS = 5
 NODES_AT_ONCE = 4096
@@ -105,7 +107,13 @@ class Vectors:
     @classmethod
     def _open(cls, directory: Path, whole: bool) -> Vectors:
         again = f"train them again with: kglm kg embed {str(directory.parent).removesuffix(SUFFIX)}"
-        artefact = Artefact.open(directory, again)
+        artefact = Artefact.open(directory, again, FILES)
+        if artefact.manifest is None:
+            print(
+                f"note: the vectors {directory} have no checksums, so damage would go unnoticed;"
+                f" add them with: kglm doctor {str(directory.parent).removesuffix(SUFFIX)} --repair",
+                file=sys.stderr,
+            )
         meta = artefact.record("meta.json", _SavedMeta)
         if meta.format != FORMAT:
             raise VersionError(

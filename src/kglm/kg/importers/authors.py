@@ -30,7 +30,9 @@ _ALLOWED = {
 }
 
 
-class _Unpickler(pickle.Unpickler):
+class _Unpickler(pickle._Unpickler):
+    """The unpickler written in Python: that in C allocates gigabytes if a damaged file asks for a huge memo index."""
+
     def find_class(self, module: str, name: str) -> Any:
         try:
             return _ALLOWED[module, name]

@@ -9,6 +9,7 @@ identifiers, URLs, media, coordinates and other data types. A text in the chosen
 from __future__ import annotations
 
 import json
+import math
 from functools import cache
 from typing import Any
 
@@ -230,7 +231,7 @@ def _tail(snak: _Snak, head: str, relation: str, batch: Batch, options: ImportOp
                 return id
             batch.skip("not an item or property")
         elif kind == "time":
-            if value.time is None or value.precision is None:
+            if value.time is None or value.precision is None or not math.isfinite(value.precision):
                 raise LiteralError("a time without a precision")
             return Date.from_time(value.time, int(value.precision)).id
         elif kind == "quantity":
