@@ -62,6 +62,14 @@ class Derivation(NamedTuple):
     """True if the word is copied from a name, False if it is generated."""
 
 
+class MissingFact(NamedTuple):
+    """The text asks for a relation that the parent lacks in the graph, with this probability."""
+
+    p: float
+    parent: int
+    relation: int
+
+
 class Explanations(NamedTuple):
     """Latent variables that can produce the next word, with their probabilities."""
 
@@ -89,6 +97,8 @@ class NextWords:
     """log p of generating each word, given the mention."""
     copied: dict[str, dict[int, float]]
     """For each word, p of copying it, given the mention."""
+    missing: tuple[MissingFact, ...] = ()
+    """Facts that the text asks for and the graph lacks, the most probable first; their words are plain words."""
 
     @cached_property
     def _index(self) -> dict[str, int]:
