@@ -12,6 +12,7 @@ from typing import Any, overload
 from kglm.answer.next_word import Derivation, NextWords
 from kglm.kg.graph import KnowledgeGraph
 from kglm.linking.linker import LinkedName
+from kglm.model.types import Type
 
 MAX_REASONS = 20
 """Reasons of a word that JSON lists by default; the rest is summed up."""
@@ -34,7 +35,8 @@ class Reason:
 
     p: float
     type: str
-    """none (no entity), new, related (by a fact of the graph) or continue (a later word of a name)."""
+    """none (no entity), new, related (by a fact of the graph), continue (a later word of a name), or missing (a plain
+    word where the text asks for a fact that the graph lacks)."""
     entity: Named | None = None
     parent: Named | None = None
     relation: Named | None = None
@@ -48,12 +50,16 @@ class Reason:
         relation = None
         if derivation.relation >= 0:
             relation = Named(graph.relation_id(derivation.relation), graph.relation_label(derivation.relation))
-        return cls(derivation.p, derivation.type.name.lower(), entity, parent, relation, derivation.copied)
+        is_missing = derivation.type == Type.NONE and relation is not None
+        kind = "missing" if is_missing else derivation.type.name.lower()
+        return cls(derivation.p, kind, entity, parent, relation, derivation.copied)
 
     def __str__(self) -> str:
         """For people: "related Barack Obama —date of birth→ August 4, 1961, copied"."""
         if self.type == "none":
             return "no entity"
+        if self.type == "missing":
+            return f"missing: {self.relation} of {self.parent}"
         name = f"{self.parent} —{self.relation}→ {self.entity}" if self.type == "related" else str(self.entity)
         how = "more of" if self.type == "continue" else self.type
         return f"{how} {name}, {'copied' if self.copied else 'generated'}"
