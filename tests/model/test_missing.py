@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from kglm.answer.missing import says_missing
 from kglm.answer.next_word import NextWordConfig, next_words
 from kglm.answer.reading import Span, read
 from kglm.model.options import PAPER, LatentConfig
@@ -145,6 +146,18 @@ class TestEdits:
         found = next_words(read(toy, toy.model, ["Mario", "is"], [(1.0, [Span(0, 1, q1)])]))
         assert {(fact.parent, fact.relation) for fact in found.missing} == {(q1, 2), (q1, 3)}
         assert sum(found.p_N) == pytest.approx(1)
+
+
+def test_says_missing_compares_missing_facts_with_those_of_the_graph(tmp_path: Path) -> None:
+    toy = make_toy(tmp_path)
+    words = next_words(read(toy, toy.model, ["Mario", "is"], [(1.0, [Span(0, 1, toy.graph.number("Q1"))])]))
+    related = sum(reason.p for word in words.words for reason in words.derivations(word) if reason.type == Type.RELATED)
+    missing = sum(fact.p for fact in words.missing)
+    assert says_missing(words) == (missing > related)
+    for share, says in ((0.9, False), (1.1, True)):
+        facts = tuple(fact._replace(p=fact.p / missing * share * related) for fact in words.missing)
+        assert says_missing(replace(words, missing=facts)) == says
+        assert not says_missing(replace(words, missing=()))
 
 
 def test_few_missing_facts_are_listed_and_the_rest_is_plain(tmp_path: Path) -> None:

@@ -132,7 +132,7 @@ class Reason(_Response):
     """One reason of a word and its share of the word's probability, by ids and labels."""
 
     p: P
-    type: Literal["none", "new", "related", "continue"]
+    type: Literal["none", "new", "related", "continue", "missing"]
     parent: str | None
     parent_label: str | None
     relation: str | None
