@@ -4,10 +4,10 @@ Compare what a model says of facts that the graph lacks with what it says of fac
 
 Prompts are sentences in held-out wordings (`kglm.writing`) that end before the tail of a fact; the subject's entity is
 given. Each prompt is asked twice: of the graph as it is, and of a graph from which all facts of the subject and the
-relation are removed, with all other facts between the subject and these tails. `says_missing` decides. With --held-out
-the subjects are the entities that `kglm quickstart` holds out of the training texts. Prompts with a content word that no
-training wording of the relation has can only be guessed at, and are counted apart. The halves `development` and `test`
-have different facts.
+relation (in either direction) are removed, with all other facts between the subject and these tails. `says_missing` decides. With --held-out
+the subjects are the entities that `kglm quickstart` holds out of the training texts. Prompts with a content word that
+no training wording of the relation has can only be guessed at, and are counted apart; the first --count of either
+kind are asked. The halves `development` and `test` have different facts.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ from table import print_table
 
 SMOOTH = 0.5
 """A relation is drawn in proportion to the number of its facts to this power."""
+PER_FACT = 3
+"""Prompts of one fact, in different wordings."""
 HALVES = ("development", "test")
 Fact = tuple[str, str, str]
 
@@ -73,15 +75,20 @@ def main() -> None:
     live = FactAwareLM.open(options.run)
     writer = Writer(live.graph, read_wordings(), options.seed)
     seen = training_words(writer.wordings, live.graph)
-    rows = list(prompts(writer, options.count, HALVES.index(options.half), options.seed, held_out=options.held_out))
-    results = []
-    with progress("asking", len(rows), "prompts") as advance:
+    rows = prompts(writer, HALVES.index(options.half), options.seed, held_out=options.held_out)
+    results: list[Result] = []
+    with progress("asking", 2 * options.count, "prompts") as advance:
         for row in rows:
-            results.append(measure(live, row, has_unseen_word(row, seen)))
-            advance()
+            guess = has_unseen_word(row, seen)
+            counts = Counter(result.guess for result in results)
+            if counts[guess] < options.count:
+                results.append(measure(live, row, guess))
+                advance()
+            elif counts[not guess] >= options.count:
+                break
     columns = ("prompts", "number", "right at 1, %", "missing, fact there, %", "missing, removed, %", "named, %")
     guesses = [result for result in results if result.guess]
-    groups = (("all", results), ("known words", [r for r in results if not r.guess]), ("guesses", guesses))
+    groups = (("known words", [result for result in results if not result.guess]), ("guesses", guesses))
     print_table(columns, [(name, len(group), *shares(group)) for name, group in groups if group])
     wrong = [result for result in results if result.there or not result.gone]
     for result in wrong[: options.show]:
@@ -95,18 +102,16 @@ def shares(group: list[Result]) -> list[float]:
     return [100 * float(np.mean(column)) for column in columns]
 
 
-def prompts(writer: Writer, count: int, half: int, seed: int, *, held_out: bool) -> Iterator[dict[str, Any]]:
-    """Prompts for facts of one half, one for each fact."""
+def prompts(writer: Writer, half: int, seed: int, *, held_out: bool) -> Iterator[dict[str, Any]]:
+    """Prompts for facts of one half, in all wordings that fit; one fact of each subject and relation."""
     graph, rng = writer.graph, random.Random(f"{seed} {half}")
     facts = held_out_facts(writer) if held_out else drawn_facts(graph, writer, rng)
-    asked, found = set[tuple[str, str]](), 0
+    asked = set[tuple[str, str]]()
     for fact in facts:
         if random.Random(" ".join(fact[:2])).randrange(2) == half and fact[:2] not in asked:
-            for row in writer.prompts([fact]):
-                if found < count and not (is_literal(fact[2]) and row["expected_tail"].isdigit()):
-                    asked.add(fact[:2])
-                    found += 1
-                    yield row
+            rows = writer.prompts([fact], per_fact=PER_FACT)
+            asked |= {fact[:2]} if rows else set()
+            yield from (row for row in rows if not (is_literal(fact[2]) and row["expected_tail"].isdigit()))
 
 
 def held_out_facts(writer: Writer) -> list[Fact]:
@@ -138,7 +143,7 @@ def measure(live: FactAwareLM, row: dict[str, Any], guess: bool) -> Result:
     relation = graph.find_relation(row["relation_id"])
     assert relation is not None
     tails = graph.tails(node, relation).tolist()
-    there, gone = ask(live, row, node), ask(live.edited(removals(graph, node, tails)), row, node)
+    there, gone = ask(live, row, node), ask(live.edited(removals(graph, node, tails, relation)), row, node)
     names = [tokenizer().words(name) for tail in tails for name in graph.aliases(tail)]
     right = there.top(1)[0][0] in {name[0] for name in names if name}
     named = bool(gone.missing) and (gone.missing[0].parent, gone.missing[0].relation | 1) == (node, relation | 1)
@@ -151,13 +156,13 @@ def ask(live: FactAwareLM, row: dict[str, Any], node: int) -> NextWords:
     return next_words(read(live.run, live.model, row["prefix"], [(1.0, [span])]))
 
 
-def removals(graph: KnowledgeGraph, node: int, tails: list[int]) -> list[FactEdit]:
-    """Edits that remove all facts between the entity and these tails, in either direction."""
+def removals(graph: KnowledgeGraph, node: int, tails: list[int], relation: int) -> list[FactEdit]:
+    """Edits that remove all facts of the entity with this relation, and all others with these tails, in any direction."""
     edits = []
-    for relation, tail in zip(*(column.tolist() for column in graph.edges(node)), strict=True):
-        if tail in tails and relation > 1:
-            ids = (graph.id(node), graph.relation_id(relation).removeprefix(REVERSE), graph.id(tail))
-            edits.append(FactEdit("remove", *(ids[::-1] if relation % 2 else ids)))
+    for each, tail in zip(*(column.tolist() for column in graph.edges(node)), strict=True):
+        if each > 1 and (tail in tails or each | 1 == relation | 1):
+            ids = (graph.id(node), graph.relation_id(each).removeprefix(REVERSE), graph.id(tail))
+            edits.append(FactEdit("remove", *(ids[::-1] if each % 2 else ids)))
     return edits
 
 

@@ -73,7 +73,7 @@ def _places(document: EncodedDocument, start: int, end: int, count: int, window:
     for position, slot in words_I3[before:after, :2].tolist():
         last_TP[position + 1 - start :, slot] = position
     t_T1 = np.arange(start, end)[:, None]
-    boundary_T1 = document.boundary_T[start:end, None]
+    boundary_T1 = document.boundary_T[start:end, None].astype(np.int64)
     place_TP3 = places(t_T1, boundary_T1, last_TP, np.arange(count) == 0)
     candidate_TP = (last_TP >= 0) | (np.arange(count) < document.given)
     if window is not None:

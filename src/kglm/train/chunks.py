@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -351,8 +352,7 @@ def _relation_cues(pieces: Sequence[Piece], width: int) -> RelationCues:
             position_Y, relation_Y, value_Y2 = document.cues.between(start, end)
             rows.append(NamedRelations(position_Y + np.int32(row * width - start), relation_Y, value_Y2))
     position_Y, relation_Y, value_Y2 = (np.concatenate(column) for column in zip(*rows, strict=True))
-    longs = (torch.from_numpy(column.astype(np.int64)) for column in (position_Y, relation_Y))
-    return RelationCues(*longs, torch.from_numpy(value_Y2))
+    return RelationCues(_longs(position_Y), _longs(relation_Y), torch.from_numpy(value_Y2))
 
 
 def _entities_before(piece: Piece) -> int:
@@ -362,8 +362,8 @@ def _entities_before(piece: Piece) -> int:
     return piece.document.entities_before(max(piece.start - 1, 0))
 
 
-def _longs(values: Sequence[int]) -> Tensor:
-    return torch.tensor(values, dtype=torch.int64)
+def _longs(values: npt.ArrayLike) -> Tensor:
+    return torch.from_numpy(np.asarray(values, np.int64))
 
 
 def _end_to_end(lists: Sequence[Ints]) -> Tensor:
