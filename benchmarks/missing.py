@@ -4,10 +4,10 @@ Compare what a model says of facts that the graph lacks with what it says of fac
 
 Prompts are sentences in held-out wordings (`kglm.writing`) that end before the tail of a fact; the subject's entity is
 given. Each prompt is asked twice: of the graph as it is, and of a graph from which all facts of the subject and the
-relation (in either direction) are removed, with all other facts between the subject and these tails. `says_missing` decides. With --held-out
-the subjects are the entities that `kglm quickstart` holds out of the training texts. Prompts with a content word that
-no training wording of the relation has can only be guessed at, and are counted apart; the first --count of either
-kind are asked. The halves `development` and `test` have different facts.
+relation (in either direction) are removed, with all other facts between the subject and these tails. `says_missing`
+decides. With --held-out the subjects are the entities that `kglm quickstart` holds out of the training texts. Prompts
+with a content word that no training wording of the relation has can only be guessed at, and are counted apart; the
+first --count of either kind are asked. The halves `development` and `test` have different facts.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def ask(live: FactAwareLM, row: dict[str, Any], node: int) -> NextWords:
 
 
 def removals(graph: KnowledgeGraph, node: int, tails: list[int], relation: int) -> list[FactEdit]:
-    """Edits that remove all facts of the entity with this relation, and all others with these tails, in any direction."""
+    """Edits that remove the facts of an entity with this relation or with one of these tails, in either direction."""
     edits = []
     for each, tail in zip(*(column.tolist() for column in graph.edges(node)), strict=True):
         if each > 1 and (tail in tails or each | 1 == relation | 1):
