@@ -59,7 +59,7 @@ class Result(NamedTuple):
     gone: bool
     """Whether the answer says missing, with the fact in the graph and without."""
     named: bool
-    """True if the most probable missing fact is the removed one."""
+    """True if the answer says that the removed fact is missing."""
 
 
 def main() -> None:
@@ -146,9 +146,10 @@ def measure(live: FactAwareLM, row: dict[str, Any], guess: bool) -> Result:
     there, gone = ask(live, row, node), ask(live.edited(removals(graph, node, tails, relation)), row, node)
     names = [tokenizer().words(name) for tail in tails for name in graph.aliases(tail)]
     right = there.top(1)[0][0] in {name[0] for name in names if name}
-    named = bool(gone.missing) and (gone.missing[0].parent, gone.missing[0].relation | 1) == (node, relation | 1)
+    says = says_missing(gone)
+    named = says is not None and (says.parent, says.relation // 2) == (node, relation // 2)
     text = " ".join(row["prefix"])
-    return Result(text, row["relation"], guess, right, says_missing(there), says_missing(gone), named)
+    return Result(text, row["relation"], guess, right, says_missing(there) is not None, says is not None, named)
 
 
 def ask(live: FactAwareLM, row: dict[str, Any], node: int) -> NextWords:
