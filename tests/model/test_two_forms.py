@@ -152,9 +152,8 @@ def test_relations_and_tails(case: Case) -> None:
         row_G = scores.row_F[at_M[paths.group_start_G]]
         log_z_G = latent.relations.log_sums(scores.score_NR, row_G, paths)
         if latent.missing is not None:
-            assert scores.lacking is not None
-            own_lacking_G = latent.relations.log_sums(scores.lacking.score_NR, row_G, paths)
-            log_z_G, _ = latent.missing.log_z(log_z_G, own_lacking_G, scores.lacking.log_total_N[row_G])
+            assert scores.log_total_N is not None and scores.handicap_N is not None
+            log_z_G = latent.missing.log_z(log_z_G, scores.log_total_N[row_G], scores.handicap_N[row_G])
         relation_W = latent.relations.log_probs(scores.score_NR, row_G, paths, log_z_G)
         entities = case.toy.model.entities
         tail_W = latent.tails.log_probs(hidden_M.x, starts, paths, chunk.tails, weight_M2, entities)

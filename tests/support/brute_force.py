@@ -156,14 +156,10 @@ def path_probability(
     distinct = sorted(set(relations.tolist()) - set(hidden))
     weights = {r: math.exp(float(relation_vector(toy, r) @ h_r) + cue(toy, h_x, r, before)) for r in distinct}
     if toy.model.latent.missing is not None:
-        every = {
-            r: math.exp(float(relation_vector(toy, r) @ h_r) + cue(toy, h_x, r, before))
-            for r in range(graph.relation_count)
-            if r != 1
+        weights |= {
+            r: math.exp(float(relation_vector(toy, r) @ h_r) + cue(toy, h_x, r, before) + handicap(toy, h_x, before))
+            for r in lacked(toy, step.parent)
         }
-        clarity, kappa = float(toy.model.latent.missing.clarity), math.exp(handicap(toy, h_x, before))
-        for r in lacked(toy, step.parent):
-            weights[r] = every[r] * kappa * (every[r] / sum(every.values())) ** clarity
     p_relation = scores[step.parent] / sum(scores.values()) * weights.get(step.relation, 0.0) / sum(weights.values())
     if step.type == Type.NONE:
         return p_relation
@@ -180,7 +176,7 @@ def lacked(toy: Toy, parent: int) -> list[int]:
 
 
 def handicap(toy: Toy, h_x: Tensor, before: list[str]) -> float:
-    """The part of κ that all relations share."""
+    """κ: what the score of a relation that the parent lacks differs by."""
     head, config = toy.model.latent.missing, toy.model.config.latent
     value = float(head.bias + h_x @ head.context_H)
     if config.cues or config.type_cues:

@@ -27,7 +27,7 @@ from kglm.model.entities import EntityTable
 from kglm.model.graph_features import GraphFeatures
 from kglm.model.local_graph import PathsTo
 from kglm.model.logsums import add_log_probs, masked_logsumexp, segment_logsumexp
-from kglm.model.missing import LackingScores, MissingHead, TextMissing
+from kglm.model.missing import MissingHead, TextMissing
 from kglm.model.new_entities import NewEntityHead, TextNewEntities
 from kglm.model.options import LatentConfig
 from kglm.model.parents import ParentHead, TextParents
@@ -70,7 +70,8 @@ class RelationScores(NamedTuple):
     score_NR: Tensor
     row_F: Tensor
     """Row of each flat position, -1 if it has none."""
-    lacking: LackingScores | None = None
+    log_total_N: Tensor | None = None
+    handicap_N: Tensor | None = None
     """None if the model has no missing facts."""
 
 
@@ -95,7 +96,9 @@ class Latent(nn.Module):
         self.relations = RelationHead(config, hidden, entities)
         self.tails = TailHead(config, hidden, entities.size)
         self.cues = CueWeights(hidden, trained=config.cues and config.facts != "none")
-        self.missing = MissingHead(hidden, cues=config.reads_cues) if config.offers_missing else None
+        self.missing = (
+            MissingHead(hidden, len(entities.relation_RD), cues=config.reads_cues) if config.offers_missing else None
+        )
 
     def relation_scores(self, hidden: Hidden, chunk: Chunk, relation_RD: Tensor) -> RelationScores:
         """Scores of relations where they are needed: at mention starts with paths, or everywhere for missing facts."""
@@ -112,7 +115,8 @@ class Latent(nn.Module):
         score_NR = self.relations.scores(hidden.r, relation_RD, weight_NQ, chunk.cues, row_F)
         if self.missing is None:
             return RelationScores(score_NR, row_F)
-        return RelationScores(score_NR, row_F, self.missing.scores(score_NR, hidden.x, chunk.types.named))
+        handicap_N = self.missing.handicap(hidden.x, chunk.types.named)
+        return RelationScores(score_NR, row_F, self.relations.log_totals(score_NR), handicap_N)
 
     def reached(self, hidden_M: Hidden, chunk: Chunk, scores: RelationScores, entities: EntityTable) -> Reached:
         """Sum π(p) π(r | p) π(e | p, r) over the paths to the entity of each mention start: all, or those listed."""
@@ -129,9 +133,8 @@ class Latent(nn.Module):
         row_G = scores.row_F[chunk.starts.position_M[paths.group_start_G]]
         log_z_G = self.relations.log_sums(scores.score_NR, row_G, paths)
         if self.missing is not None:
-            assert scores.lacking is not None
-            log_own_lacking_G = self.relations.log_sums(scores.lacking.score_NR, row_G, paths)
-            log_z_G, _ = self.missing.log_z(log_z_G, log_own_lacking_G, scores.lacking.log_total_N[row_G])
+            assert scores.log_total_N is not None and scores.handicap_N is not None
+            log_z_G = self.missing.log_z(log_z_G, scores.log_total_N[row_G], scores.handicap_N[row_G])
         relation_W = self.relations.log_probs(scores.score_NR, row_G, paths, log_z_G)
         weight_M2 = tail_weights(self.cues(hidden_M.x)) if self.config.cues else None
         tail_W = self.tails.log_probs(hidden_M.x, chunk.starts, paths, chunk.tails, weight_M2, entities)
@@ -154,12 +157,14 @@ class Latent(nn.Module):
         candidates = chunk.candidates
         if self.missing is None or candidates is None or not candidates.node_BP.shape[1]:
             return log_none_F
-        assert scores.lacking is not None
+        assert scores.log_total_N is not None and scores.handicap_N is not None
         h_x_BTH, h_p_BTD = (piece.view(*candidates.place_BTP3.shape[:2], -1) for piece in (hidden.x, hidden.p))
         log_parent_BTP = self.parents.log_probs_of_rows(
             h_x_BTH, h_p_BTD, candidates.node_BP, candidates.place_BTP3, entities
         )
-        missing_F, hidden_F = self.missing.log_probs(scores.score_NR, scores.lacking, log_parent_BTP, candidates)
+        missing_F, hidden_F = self.missing.log_probs(
+            scores.score_NR, scores.log_total_N, scores.handicap_N, log_parent_BTP, candidates
+        )
         is_hidden_F = hidden_F > -math.inf
         log_plain_F = torch.logaddexp(log_none_F, add_log_probs(log_related_F, missing_F))
         return torch.where(is_hidden_F, add_log_probs(log_related_F, hidden_F), log_plain_F)
@@ -251,7 +256,7 @@ class TextLatent:
         self.tails = TextTails(latent.tails, hidden.x, entities, graph, weight_T2, cues, first=first, scale=scale)
         self.missing: TextMissing | None = None
         if latent.missing is not None:
-            self.missing = TextMissing(latent.missing, hidden.x, named, self.relations, first=first)
+            self.missing = TextMissing(latent.missing, hidden.x, named, self.relations, graph, first=first, scale=scale)
 
     def new_starts(self, t: int, node_N: Ints, type_SC: Floats) -> Floats:
         """log p(new) p(e | new) of each history and entity (S × N)."""

@@ -9,6 +9,8 @@ relation that the words before the mention name gains a score (see `cues`).
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -70,6 +72,12 @@ class RelationHead(nn.Module):
         cue_MK2 = none_MK2.index_put((row_Y[used_Y], cues.relation_Y[used_Y]), cue_Y2)
         return score_MR + cue_MK2.flatten(1)
 
+    def log_totals(self, score_FR: Tensor) -> Tensor:
+        """log Σ exp over all relations, without the reverse of the reflexive one."""
+        none_R = torch.zeros(score_FR.shape[1], dtype=torch.bool, device=score_FR.device)
+        none_R[REVERSE_REFLEXIVE] = True
+        return score_FR.masked_fill(none_R, -math.inf).logsumexp(1)
+
     def log_sums(self, score_MR: Tensor, row_G: Tensor, paths: Paths) -> Tensor:
         """log Σ exp over the relations of the parent of each (start, parent) pair; `row_G` is its row in `score_MR`."""
         member_Y = score_MR[row_G[paths.member_group_Y], paths.member_relation_Y]
@@ -117,20 +125,18 @@ class TextRelations:
         """log Σ exp over the distinct relations of each parent at position t; -inf for one that has none."""
         return self._log_z.at(t - self._first, node_P)
 
-    def all_scores(self) -> Floats:
-        """Scores of all relations at all positions of the text (T × R)."""
-        return self._score_TR
-
-    def of(self, node: int) -> npt.NDArray[np.integer]:
-        """The distinct relations of a node."""
-        relation = self._graph.edges(node).relation  # sorted
-        return np.asarray(relation[run_starts(relation)])
+    def log_totals(self) -> Floats:
+        """log Σ exp over all relations at each position of the text: see `RelationHead.log_totals`."""
+        mass_RT = self._mass_RT
+        other_T = mass_RT[:REVERSE_REFLEXIVE].sum(0) + mass_RT[REVERSE_REFLEXIVE + 1 :].sum(0)
+        return np.asarray(self._highest_T + np.log(np.maximum(other_T, TINY)))
 
     def _log_sums(self, node_N: Ints, rows: slice) -> Floats:
         mass_RT, highest_T = self._mass_RT[:, rows], self._highest_T[rows]
         log_z_NT = np.empty((len(node_N), len(highest_T)))
         for row, node in enumerate(node_N.tolist()):
-            distinct = self.of(node)
+            relation = self._graph.edges(node).relation  # sorted
+            distinct = relation[run_starts(relation)]
             mass_T = mass_RT[distinct].sum(0)
             if len(distinct) and not mass_T.min(initial=1.0) > TINY:  # all far below the highest of other relations
                 log_z_NT[row] = np.logaddexp.reduce(self._score_TR[rows][:, distinct], 1)
