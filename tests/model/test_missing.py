@@ -18,7 +18,7 @@ from kglm.model.types import Type
 from kglm.text.document import START
 from kglm.train.chunks import Piece, whole
 from kglm.train.hidden import HiddenFacts, Hiding
-from support.brute_force import enumerate_log_joint
+from support.brute_force import enumerate_log_joint, word_probability
 from support.toys import OPTIONS, Step, Toy, annotated, make_toy, random_documents
 
 ANNOTATED = LatentConfig(marginal="annotated")
@@ -72,11 +72,14 @@ def test_chunks_of_hidden_facts(tmp_path: Path, name: str) -> None:
 
 
 def test_a_hidden_fact_is_asked_for_and_its_words_are_plain(toy: Toy) -> None:
-    """log p(related) π(p) π(r | p) p(x | ∅) at the first word, in a graph that lacks all facts between the two."""
+    """log p(related) π(p) π(r | p) at the first word, in a graph that lacks all facts between the two.
+
+    Of the words of the mention only the types are scored.
+    """
     steps = story(toy)
     document = toy.encoder.encode(annotated(toy, steps), Hiding(1.0))
     q1, relations = toy.graph.number("Q1"), [toy.graph.find_relation(id) for id in ("P1", "P2")]
-    assert document.hidden == HiddenFacts({q1: frozenset(relations)}, {2: [(q1, relations[0])]})  # type: ignore[arg-type]
+    assert document.hidden == HiddenFacts({q1: frozenset(relations)}, {2: [(q1, relations[0])]}, (2, 3))  # type: ignore[arg-type]
     assert document.type_T.tolist() == [Type.NEW, Type.NONE, Type.NONE, Type.NONE, Type.NONE]
     toy.hidden = dict(document.hidden.relations)
     asked = Step("@@UNKNOWN@@", Type.NONE, -1, q1, relations[0] or 0)
@@ -84,7 +87,13 @@ def test_a_hidden_fact_is_asked_for_and_its_words_are_plain(toy: Toy) -> None:
     with torch.no_grad():
         value = float(toy.model.score(toy.builder.build([whole(document)])).total_BT.sum())
     written = [step.word for step in steps]
-    assert value == pytest.approx(enumerate_log_joint(toy, plain, written=written), rel=1e-9)
+    with torch.no_grad():
+        h_x_TH = toy.model.encoder(
+            torch.tensor([toy.vocabulary.encode([START, *(step.word for step in plain)])])
+        ).h_BTD[0]
+    words = [word_probability(toy, h_x_TH[t].split(toy.model.sizes)[0], -1, plain[t].word) for t in (2, 3)]
+    unscored = sum(map(math.log, words))
+    assert value == pytest.approx(enumerate_log_joint(toy, plain, written=written) - unscored, rel=1e-9)
 
 
 def test_nothing_is_hidden_that_others_depend_on(toy: Toy) -> None:

@@ -161,6 +161,8 @@ class Candidates:
     hidden_parent_Y: Tensor
     """Column of the parent in `node_BP`."""
     hidden_relation_Y: Tensor
+    unscored_Y: Tensor
+    """Flat positions of all words of mentions that hidden facts lead to: their types are scored, the words are not."""
 
 
 @dataclass(frozen=True, slots=True)

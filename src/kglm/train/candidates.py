@@ -34,6 +34,7 @@ def candidate_parents(pieces: Sequence[Piece], width: int, relations: Relations)
     place_BTP3[..., 0] = -1
     member_parents, member_relations = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     hidden: list[tuple[int, int, int]] = []
+    unscored: list[int] = []
     for row, ((document, start, end), count) in enumerate(zip(pieces, counts, strict=True)):
         if document is None or not count:
             continue
@@ -44,6 +45,7 @@ def candidate_parents(pieces: Sequence[Piece], width: int, relations: Relations)
             own = relations.relations_of(document, node)
             member_relations.append(own)
             member_parents.append(np.full(len(own), row * entities + slot))
+        unscored += [row * width + target - start for target in document.hidden.words if start <= target < end]
         slot_of = {node: slot for slot, node in enumerate(nodes)}
         for target, facts in document.hidden.asked.items():
             if start <= target < end:
@@ -54,6 +56,7 @@ def candidate_parents(pieces: Sequence[Piece], width: int, relations: Relations)
         torch.from_numpy(np.concatenate(member_parents)),
         torch.from_numpy(np.concatenate(member_relations)),
         *torch.tensor(hidden, dtype=torch.int64).view(-1, 3).unbind(1),
+        torch.tensor(unscored, dtype=torch.int64),
     )
 
 

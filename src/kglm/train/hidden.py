@@ -1,8 +1,10 @@
 """Hide facts of training documents, so that the model learns to see that a fact is missing.
 
 Some facts (p, r) of a document are treated as if the graph lacked them: the mention that such a fact leads to is plain
-words, and at its first word the text asks for the missing fact (p, r). A fact is hidden together with all other facts
-that lead from p to the same entity, for the whole document. The seed and the words of the document decide which.
+words, and at its first word the text asks for the missing fact (p, r). The types of these words are trained but not the
+words themselves, or the distribution of plain words would learn the names of entities. A fact is hidden together with
+all other facts that lead from p to the same entity, for the whole document. The seed and the words of the document
+decide which.
 """
 
 from __future__ import annotations
@@ -41,6 +43,8 @@ class HiddenFacts:
     """Hidden relations of each parent."""
     asked: dict[int, list[Pair]] = field(default_factory=dict)
     """For each position where a hidden fact is asked for, the parent and relation; there may be several."""
+    words: tuple[int, ...] = ()
+    """Positions of the words of the mentions that hidden facts lead to."""
 
     def without(self, facts: Sequence[Fact]) -> list[Fact]:
         """The facts that are not hidden."""
@@ -90,8 +94,14 @@ def hide_facts(
         for (mention, _), pairs, is_gone in zip(mentions, listed, gone, strict=True)
         if is_gone
     }
+    words = tuple(
+        target
+        for (mention, _), is_gone in zip(mentions, gone, strict=True)
+        if is_gone
+        for target in range(mention.start - 1, mention.end - 1)
+    )
     kept = [linked for linked, is_gone in zip(mentions, gone, strict=True) if not is_gone]
-    return kept, HiddenFacts(relations, asked)
+    return kept, HiddenFacts(relations, asked, words)
 
 
 def _listed(
