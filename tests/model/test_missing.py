@@ -162,14 +162,10 @@ def test_says_missing_compares_missing_facts_with_those_of_the_graph(tmp_path: P
     words = next_words(read(toy, toy.model, ["Mario", "is"], [(1.0, [Span(0, 1, toy.graph.number("Q1"))])]))
     reasons = [reason for word in words.words for reason in words.derivations(word)]
     exists = sum(reason.p for reason in reasons if reason.type == Type.RELATED)
-    one, other = (fact for fact in words.missing if fact.relation // 2 == words.missing[0].relation // 2)
-    third = next(fact for fact in words.missing if fact.relation // 2 != one.relation // 2)
-    for shares, says in (
-        ((0.4, 0.4, 0.3), True),
-        ((0.3, 0.3, 0.5), True),
-        ((0.3, 0.3, 0.3), False),
-        ((0, 0, 0), False),
-    ):
+    one = words.missing[0]
+    other, third = one._replace(relation=one.relation ^ 1), one._replace(relation=one.relation + 2)
+    cases = (((0.4, 0.4, 0.3), True), ((0.3, 0.3, 0.5), True), ((0.3, 0.3, 0.3), False), ((0.0, 0.0, 0.0), False))
+    for shares, says in cases:
         facts = tuple(
             fact._replace(p=share * exists) for fact, share in zip((one, other, third), shares, strict=True) if share
         )
