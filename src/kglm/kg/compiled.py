@@ -24,9 +24,12 @@ from kglm.files.artefact import Artefact, Writer
 from kglm.files.records import Count
 from kglm.kg.arrays import IntArray, LongArray, build_arrays, canonical_id, id_hash
 from kglm.kg.caches import cache_folder, cached_versions, discard_damaged, require_manifest, save_cache
+from kglm.kg.statements import COLUMN_TYPES, StatementColumns
 from kglm.kg.store import Store
 
-FORMAT = 1
+FORMAT = 2
+READABLE = (1, 2)
+"""Arrays of format 1 have no statements: they are used if the graph has no data about its statements."""
 ATTEMPTS = 5
 REMEDY = "rebuild it with: kglm doctor KG --repair"
 SUFFIX = ".arrays"
@@ -73,6 +76,8 @@ class CompiledGraph:
     name_first: LongArray
     name_offsets: LongArray
     name_bytes: npt.NDArray[np.uint8]
+    statements: StatementColumns
+    """Ranks and times, by the place of an edge in `edge_tail`."""
     artefact: Artefact
     """The directory they are mapped from."""
 
@@ -92,6 +97,7 @@ class CompiledGraph:
             all(len(offsets) == n + 1 and offsets[0] == 0 and offsets[-1] == end for offsets, n, end in segments)
             and len(self.edge_relation) == len(self.edge_tail)
             and len(self.id_hash) == len(self.id_hash_number)
+            and len({len(column) for column in self.statements}) == 1
         )
 
     def id(self, number: int) -> str:
@@ -146,7 +152,7 @@ class CompiledGraph:
 def open_compiled(store: Store, *, journal_limit: int) -> CompiledGraph:
     """Open the newest arrays of this store that lack at most `journal_limit` changes; build them if there are none."""
     for directory, generation in cached_versions(store, SUFFIX):
-        if store.count_changes(generation) <= journal_limit and (arrays := _load(directory)) is not None:
+        if store.count_changes(generation) <= journal_limit and (arrays := _load(directory, store)) is not None:
             return arrays
     return compile_store(store)
 
@@ -158,7 +164,7 @@ def compile_store(store: Store) -> CompiledGraph:
     before they are mapped, they are rebuilt.
     """
     for _ in range(ATTEMPTS):
-        if (arrays := _load(_write(store))) is not None:
+        if (arrays := _load(_write(store), store)) is not None:
             return arrays
     raise KglmError(
         f"the compiled arrays were unreadable {ATTEMPTS} times",
@@ -180,16 +186,20 @@ def _write(store: Store) -> Path:
     return save_cache(store, SUFFIX, generation, write)
 
 
-def _load(directory: Path) -> CompiledGraph | None:
+def _load(directory: Path, store: Store) -> CompiledGraph | None:
     """Map the arrays. If they are damaged, remove the directory, which is only a cache, and return None."""
     try:
         artefact = Artefact.open(directory, REMEDY)
         require_manifest(artefact)
         meta = artefact.record("meta.json", _Meta)
-        if meta.format != FORMAT:
+        if meta.format not in READABLE or (meta.format == 1 and store.has_statement_data()):
             raise VersionError(f"has format {meta.format}", place=directory)
         arrays = {name: artefact.array(name, dtype, 1) for name, dtype in _ARRAYS.items()}
-        compiled = CompiledGraph(meta.generation, meta.relations, **arrays, artefact=artefact)
+        statements = StatementColumns.none()
+        if meta.format > 1:
+            columns = zip(StatementColumns._fields, COLUMN_TYPES, strict=True)
+            statements = StatementColumns(*(artefact.array(f"statement_{name}", dtype, 1) for name, dtype in columns))
+        compiled = CompiledGraph(meta.generation, meta.relations, **arrays, statements=statements, artefact=artefact)
         if not compiled.is_consistent():
             raise DamagedError("the lengths of its arrays do not fit together", place=directory)
         return compiled

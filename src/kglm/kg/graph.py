@@ -33,6 +33,8 @@ from kglm.kg.ids import REVERSE
 from kglm.kg.journal import Change
 from kglm.kg.literals.literal import is_date, is_literal, quantity_unit, render_literal
 from kglm.kg.overlay import Edges, Overlay
+from kglm.kg.schema import FactRow
+from kglm.kg.statements import Statement, StatementColumns, columns_of
 from kglm.kg.store import Found, Store
 
 Edits = Literal["store", "memory", "refused"]
@@ -289,6 +291,31 @@ class KnowledgeGraph:
         edges = self.edges(head)
         start, end = np.searchsorted(edges.relation, [relation, relation + 1])
         return edges.tail[start:end]
+
+    # Statements
+
+    def statement(self, head: int, relation: int, tail: int) -> Statement:
+        """Rank, times and sources of the fact of an edge; the default if nothing is known of it."""
+        if relation & 1:
+            head, relation, tail = tail, relation ^ 1, head
+        overlay = self.overlay
+        if (head, relation, tail) not in overlay.restated:
+            places = overlay.base_places(head, relation, np.array([tail], np.int32))
+            if not len(places) or not overlay.base.statements.between(places[0], places[0] + 1):
+                return Statement()
+        fact = FactRow(self.id(head), self.relation_id(relation), self.id(tail))
+        spellings = self.overlay.base.spellings if is_literal(fact.tail) else {}
+        return journal.HeadFacts(self.store, spellings, fact.head, self.pending).statement(fact)
+
+    def tail_statements(self, head: int, relation: int) -> StatementColumns | None:
+        """Ranks and years of the facts (head, relation, e), in the order of `tails`; None if none has any."""
+        overlay, tails = self.overlay, self.tails(head, relation)
+        if overlay.restated and any(overlay.is_restated(head, relation, tail) for tail in tails.tolist()):
+            return columns_of(self.statement(head, relation, tail) for tail in tails.tolist())
+        places, statements = overlay.base_places(head, relation, tails), overlay.base.statements
+        if not len(places) or not statements.between(places[0], places[-1] + 1):
+            return None
+        return statements.at(places)
 
     # Edits
 

@@ -16,6 +16,8 @@ REFLEXIVE = "@@REFLEXIVE@@"
 NEW = "@@NEW@@"
 REVERSE = "R:"
 INSTANCE_OF = "P31"
+START_TIME, END_TIME, POINT_IN_TIME = "P580", "P582", "P585"
+STATED_IN, REFERENCE_URL = "P248", "P854"
 WIKIDATA_ENTITY = "http://www.wikidata.org/entity/"
 
 _PROPERTY = r"P(?:\d+|_[^\s:]+)"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from itertools import groupby
@@ -21,11 +21,15 @@ from kglm.kg.arrays import canonical_id
 from kglm.kg.literals.literal import is_literal
 from kglm.kg.schema import FactRow
 from kglm.kg.seals import REMEDY as SEAL_REMEDY
+from kglm.kg.statements import Statement
 from kglm.kg.store import Store
 
-Action = Literal["add", "remove", "link", "unlink", "create"]
-_INVERSE: dict[str, Action] = {"add": "remove", "remove": "add", "link": "unlink", "unlink": "link"}
-_KINDS = {"create": "create", "remove": "remove", "unlink": "remove", "add": "add", "link": "add"}
+Action = Literal["add", "remove", "link", "unlink", "cite", "uncite", "create"]
+_OPPOSITES: tuple[tuple[Action, Action], ...] = (("add", "remove"), ("link", "unlink"), ("cite", "uncite"))
+_INVERSE: dict[str, Action] = {a: b for pair in _OPPOSITES for a, b in (pair, pair[::-1])}
+_KINDS = {"create": "create"} | {
+    action: group for pair in _OPPOSITES for action, group in zip(pair, ("add", "remove"), strict=True)
+}
 _NUMBER = "(SELECT number FROM entity WHERE id = ?)"
 _FACT = f"head = ? AND relation = ? AND tail = {_NUMBER}"
 _CHECK = "check the graph with: kglm doctor KG"
@@ -38,6 +42,7 @@ class Change(NamedTuple):
 
     `add`, `remove`: the fact (head, relation, tail) with `rank`.
     `link`, `unlink`: the fact becomes, or stops being, a qualifier of the statement whose tail is `statement`.
+    `cite`, `uncite`: the texts `names` become, or stop being, sources of the fact.
     `create`: the entity `head` with `names`. An undo leaves it: an entity without facts has no effect.
     """
 
@@ -79,6 +84,8 @@ class HeadFacts:
         """Changed links (statement, qualifier), and whether they hold."""
         self._link_ends: dict[_Key, dict[tuple[_Key, _Key], None]] = {}
         """The changed links of a fact."""
+        self._sources: dict[_Key, tuple[str, ...]] = {}
+        """Changed sources of facts."""
         self._statement_counts: dict[_Key, int] = {}
         """Number of statements of the qualifiers for which it was asked."""
         self.apply(change for change in changes if change.head == head)
@@ -104,6 +111,10 @@ class HeadFacts:
                     self._statement_counts[key] += 1 if change.action == "link" else -1
                 for end in link:
                     self._link_ends.setdefault(end, {})[link] = None
+            elif change.action == "cite":
+                self._sources[key] = tuple(dict.fromkeys((*self.sources_of(change.fact), *change.names)))
+            elif change.action == "uncite":
+                self._sources[key] = tuple(each for each in self.sources_of(change.fact) if each not in change.names)
 
     def _fact(self, key: _Key) -> FactRow | None:
         if key in self._added or key in self._removed:
@@ -131,6 +142,25 @@ class HeadFacts:
         else:
             stored = loaded.statements.get(fact.tail, [])
         return self._with_changes(fact, stored, 0)
+
+    def sources_of(self, fact: FactRow) -> tuple[str, ...]:
+        """Sources of a fact."""
+        key = (fact.relation, fact.tail)
+        if key in self._sources:
+            return self._sources[key]
+        loaded = self._loaded.get(fact.relation)
+        return self._store.sources_of(*fact[:3]) if loaded is None else loaded.sources.get(fact.tail, ())
+
+    def statement(self, fact: FactRow) -> Statement:
+        """Rank, times and sources of a fact, whichever of its spellings is stored; the default if it has none."""
+        qualifiers: list[tuple[str, str]] = []
+        sources: dict[str, None] = {}
+        rank = 0
+        for row in self.spellings_of(fact):
+            qualifiers += [(each.relation.partition(":")[2], each.tail) for each in self.qualifiers_of(row)]
+            sources |= dict.fromkeys(self.sources_of(row))
+            rank = max(rank, row.rank)
+        return Statement.of(rank, qualifiers, sources)
 
     def _count_statements(self, qualifier: FactRow) -> int:
         """Number of statements of a qualifier; they are read once, however many of them are removed."""
@@ -176,7 +206,7 @@ class HeadFacts:
         loaded, changes = self._loaded[relation], []
         for qualifying in {row.relation for rows in loaded.qualifiers.values() for row in rows}:
             self.load(qualifying)
-        changed = self._removed | self._added.keys() | self._link_ends.keys()
+        changed = self._removed | self._added.keys() | self._link_ends.keys() | self._sources.keys()
         for tail in tails:
             rank = loaded.ranks.get(tail)
             if rank is None or is_literal(tail) or loaded.is_linked(tail) or (relation, tail) in changed:
@@ -193,6 +223,8 @@ class HeadFacts:
             changes.append(Change("unlink", *qualifier[:3], statement=fact.tail))
             if self._count_statements(qualifier) == 1:
                 changes.append(Change("remove", *qualifier))
+        if sources := self.sources_of(fact):
+            changes.append(Change("uncite", *fact[:3], names=sources))
         return [*changes, Change("remove", *fact)]
 
 
@@ -207,10 +239,11 @@ class _RelationFacts:
         self.statements: dict[str, list[FactRow]] = {}
         for tail, row in store.statements_with(head, relation) if ":" in relation else ():
             self.statements.setdefault(tail, []).append(row)
+        self.sources = store.sources_with(head, relation)
 
     def is_linked(self, tail: str) -> bool:
-        """True if the fact has qualifiers or is one."""
-        return tail in self.qualifiers or tail in self.statements
+        """True if the fact has qualifiers or sources, or is a qualifier."""
+        return tail in self.qualifiers or tail in self.statements or tail in self.sources
 
 
 def apply(store: Store, changes: Sequence[Change], *, expected: int, undoes: int | None = None) -> int:
@@ -288,15 +321,18 @@ class _Writer:
             run = list(group)
             facts = [change for change in run if change.action in ("add", "remove")]
             links = [change for change in run if change.action in ("link", "unlink")]
+            sources = [change for change in run if change.action in ("cite", "uncite")]
             if kind == "create":
                 for change in run:
                     self._create(change)
             elif kind == "remove":
                 self._unlink(links)
+                self._uncite(sources)
                 self._remove(facts)
             else:
                 self._add(facts)
                 self._link(links)
+                self._cite(sources)
 
     def _create(self, change: Change) -> None:
         number = self._new_entity(change.head)
@@ -338,6 +374,21 @@ class _Writer:
         )
         if links and cursor.rowcount < len(links):
             raise GraphError("the statement of a qualifier is not in the graph", remedy=_CHECK)
+
+    def _cite(self, sources: Sequence[Change]) -> None:
+        self._connection.executemany(
+            f"INSERT OR IGNORE INTO source VALUES ((SELECT number FROM fact WHERE {_FACT}), ?)",
+            self._citations(sources),
+        )
+
+    def _uncite(self, sources: Sequence[Change]) -> None:
+        self._connection.executemany(
+            f"DELETE FROM source WHERE fact = (SELECT number FROM fact WHERE {_FACT}) AND text = ?",
+            self._citations(sources),
+        )
+
+    def _citations(self, sources: Sequence[Change]) -> Iterator[tuple[int, int, str, str]]:
+        return ((*self._key(change), text) for change in sources for text in change.names)
 
     def _key(self, change: Change) -> tuple[int, int, str]:
         """Values for the condition `_FACT`."""

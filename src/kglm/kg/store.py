@@ -13,14 +13,17 @@ from kglm.errors import DataError, KglmError, VersionError
 from kglm.files import reading, writing
 from kglm.kg.ids import normalise_title
 from kglm.kg.integrity import Integrity
-from kglm.kg.schema import APPLICATION_ID, VERSION, FactRow
+from kglm.kg.schema import APPLICATION_ID, READABLE, FactRow
 from kglm.kg.seals import SealedChanges, compute_seal, write_seal
+from kglm.kg.statements import TIMES
 
 BUSY_SECONDS = 30
 """Seconds to wait while another process writes."""
 _ENTITY = "(SELECT number FROM entity WHERE id = ?)"
 _KEY = f"head = {_ENTITY} AND relation = (SELECT number FROM relation WHERE id = ?)"
 """Condition on the facts of a head and a relation, given by ids."""
+_TIME_RELATION = " OR ".join(f"id GLOB '*:{property}'" for property in TIMES)
+"""Condition on the relations of qualifiers that give times."""
 _UNLINKED = "NOT EXISTS (SELECT 1 FROM qualifier WHERE qualifier.fact = fact.number)"
 
 
@@ -122,19 +125,24 @@ class Store:
 
     def _check_version(self) -> None:
         [[application]] = self.rows("PRAGMA application_id")
-        [[version]] = self.rows("PRAGMA user_version")
         if application != APPLICATION_ID:
             raise DataError(
                 "is an SQLite file, but not a knowledge graph",
                 place=self.path,
                 remedy="create one with: kglm kg import SOURCE --to KG",
             )
-        if version != VERSION:
+        if self.version not in READABLE:
             raise VersionError(
-                f"has graph format {version}; this version of kglm reads format {VERSION}",
+                f"has graph format {self.version}; this version of kglm reads formats {' and '.join(map(str, READABLE))}",
                 place=self.path,
                 remedy="import it again, or use the version of kglm that wrote it",
             )
+
+    @property
+    def version(self) -> int:
+        """Format of the file: see `schema.READABLE`."""
+        [[version]] = self.rows("PRAGMA user_version")
+        return int(version)
 
     def check(self) -> None:
         """Compare every byte of the file with its checksum, once; raise DamagedError if it differs."""
@@ -291,6 +299,30 @@ class Store:
             current = rows[0][0]
         return None
 
+    def has_statement_data(self) -> bool:
+        """True if a fact has a preferred rank, a time or a source."""
+        queries = ["SELECT 1 FROM fact WHERE rank > 0 LIMIT 1"]
+        queries += ["SELECT 1 FROM source LIMIT 1"] if self.version > 1 else []
+        queries += [f"SELECT 1 FROM relation WHERE {_TIME_RELATION} LIMIT 1"]
+        return any(self.rows(query) for query in queries)
+
+    def statement_data(self) -> Iterator[tuple[int, int, int, str, str | int]]:
+        """Ranks, times and sources of all facts that have any: (head, relation, tail, property, value), by numbers.
+
+        The property of a rank is "rank", that of a source "source"; the value of a time is the id of a date.
+        """
+        yield from self.stream("SELECT head, relation, tail, 'rank', rank FROM fact WHERE rank > 0")
+        yield from self.stream(
+            "SELECT s.head, s.relation, s.tail, substr(r.id, instr(r.id, ':') + 1), e.id FROM relation r"
+            " CROSS JOIN fact f ON f.relation = r.number CROSS JOIN qualifier q ON q.fact = f.number"
+            f" CROSS JOIN fact s ON s.number = q.statement JOIN entity e ON e.number = f.tail WHERE"
+            f" {_TIME_RELATION.replace('id GLOB', 'r.id GLOB')}"
+        )
+        if self.version > 1:
+            yield from self.stream(
+                "SELECT DISTINCT f.head, f.relation, f.tail, 'source', 0 FROM source s JOIN fact f ON f.number = s.fact"
+            )
+
     # Facts by key: each query reads the rows that it returns, whatever the degree of the head
 
     def fact(self, head: str, relation: str, tail: str) -> FactRow | None:
@@ -342,6 +374,29 @@ class Store:
             (head, relation) if tail is None else (head, relation, tail),
         )
         return [(id, FactRow(head, *other)) for id, *other in rows]
+
+    def sources_with(self, head: str, relation: str) -> dict[str, tuple[str, ...]]:
+        """Sources of the facts of a head and relation, by tail; facts without any are missing."""
+        found: dict[str, tuple[str, ...]] = {}
+        if self.version > 1:
+            for tail, text in self.checked_rows(
+                f"SELECT t.id, s.text FROM (SELECT number, tail FROM fact WHERE {_KEY}) f"
+                " CROSS JOIN source s ON s.fact = f.number JOIN entity t ON t.number = f.tail ORDER BY f.tail, s.text",
+                (head, relation),
+            ):
+                found[tail] = (*found.get(tail, ()), text)
+        return found
+
+    def sources_of(self, head: str, relation: str, tail: str) -> tuple[str, ...]:
+        """Sources of one fact."""
+        if self.version == 1:
+            return ()
+        rows = self.checked_rows(
+            "SELECT text FROM source WHERE fact ="
+            f" (SELECT number FROM fact WHERE {_KEY} AND tail = {_ENTITY}) ORDER BY text",
+            (head, relation, tail),
+        )
+        return tuple(text for [text] in rows)
 
     def count_unlinked(self, head: str, relation: str) -> int:
         """Number of facts of a head and relation that qualify no statement."""

@@ -77,7 +77,7 @@ def _add_edge(
     if is_item_id(head):
         batch.fact(head, label, tail, rank=rank, statement=edge or None)
     else:
-        batch.qualifiers.append((head, label, tail))
+        batch.qualify(head, label, tail)
 
 
 def _text(value: str, options: ImportOptions) -> str | None:

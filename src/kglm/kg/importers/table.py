@@ -144,4 +144,4 @@ def _add_qualifiers(record: _Line, number: int, key: str, batch: Batch, terms: T
                     number, f"qualifier {property!r} = {value[:60]!r} is not given by ids", "tail is not an id"
                 )
             else:
-                batch.qualifiers.append((key, parts[0], parts[1]))
+                batch.qualify(key, parts[0], parts[1])
