@@ -19,6 +19,7 @@ from kglm.train.chunks import whole
 from support.brute_force import enumerate_log_joint
 from support.toys import (
     FACTS,
+    STATEMENTS,
     YEAR,
     Step,
     Toy,
@@ -44,6 +45,8 @@ def every_text(toy: Toy, length: int, begun: list[list[Step]] | None = None) -> 
 CONFIGS = {
     "refined": {"latent": ANNOTATED},
     "everything on": {"latent": replace(ANNOTATED, entity_bias=True)},
+    "statements": {"latent": ANNOTATED, "statements": STATEMENTS},
+    "tails by facts alone": {"latent": replace(ANNOTATED, tail_scores=False), "statements": STATEMENTS},
     "paper": {"latent": PAPER},
     "window": {"latent": ANNOTATED, "parent_window": 2},
     "three types": {"latent": PAPER, "mention_types": "paper"},

@@ -133,7 +133,7 @@ def _compare_arrays(store: Store) -> Iterator[Finding]:
     """Compare the compiled arrays with arrays that are built from the store now."""
     arrays = compiled.open_compiled(store, journal_limit=0)
     fresh, relations = build_arrays(store)
-    wrong = [name for name, array in fresh.items() if not np.array_equal(array, getattr(arrays, name))]
+    wrong = [name for name, array in fresh.items() if not np.array_equal(array, arrays.array(name))]
     if tuple(relations) != arrays.relations:
         wrong.append("relations")
     if wrong:

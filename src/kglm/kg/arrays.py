@@ -20,6 +20,8 @@ IntArray = npt.NDArray[np.int32]
 LongArray = npt.NDArray[np.int64]
 Relations = list[tuple[str, str | None]]
 NODES_AT_ONCE = 1 << 16
+STATEMENT = "statement_"
+"""Prefix of the arrays of `StatementColumns`."""
 
 
 def canonical_id(id: str) -> str:
@@ -177,7 +179,7 @@ def _statements(
     place = edge_places(arrays["edge_offsets"], arrays["edge_relation"], arrays["edge_tail"], source, label, target)
     kind, value = np.concatenate([kind_Y, kind_Y[back]]), np.concatenate([value_Y, value_Y[back]])
     found = build_columns(place, kind.astype(np.int8), value)
-    return {f"statement_{name}": column for name, column in found._asdict().items()}
+    return {STATEMENT + name: column for name, column in found._asdict().items()}
 
 
 def edge_places(

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -22,7 +23,7 @@ import numpy.typing as npt
 from kglm.errors import DamagedError, KglmError, VersionError
 from kglm.files.artefact import Artefact, Writer
 from kglm.files.records import Count
-from kglm.kg.arrays import IntArray, LongArray, build_arrays, canonical_id, id_hash
+from kglm.kg.arrays import STATEMENT, IntArray, LongArray, build_arrays, canonical_id, id_hash
 from kglm.kg.caches import cache_folder, cached_versions, discard_damaged, require_manifest, save_cache
 from kglm.kg.statements import COLUMN_TYPES, StatementColumns
 from kglm.kg.store import Store
@@ -83,6 +84,12 @@ class CompiledGraph:
 
     def __len__(self) -> int:
         return len(self.edge_offsets) - 1
+
+    def array(self, name: str) -> npt.NDArray[Any]:
+        """An array by the name of its file."""
+        column = name.removeprefix(STATEMENT)
+        array: npt.NDArray[Any] = getattr(self.statements if column != name else self, column)
+        return array
 
     def is_consistent(self) -> bool:
         """True if the lengths of the arrays fit together."""
@@ -198,7 +205,7 @@ def _load(directory: Path, store: Store) -> CompiledGraph | None:
         statements = StatementColumns.none()
         if meta.format > 1:
             columns = zip(StatementColumns._fields, COLUMN_TYPES, strict=True)
-            statements = StatementColumns(*(artefact.array(f"statement_{name}", dtype, 1) for name, dtype in columns))
+            statements = StatementColumns(*(artefact.array(STATEMENT + name, dtype, 1) for name, dtype in columns))
         compiled = CompiledGraph(meta.generation, meta.relations, **arrays, statements=statements, artefact=artefact)
         if not compiled.is_consistent():
             raise DamagedError("the lengths of its arrays do not fit together", place=directory)

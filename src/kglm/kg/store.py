@@ -133,7 +133,8 @@ class Store:
             )
         if self.version not in READABLE:
             raise VersionError(
-                f"has graph format {self.version}; this version of kglm reads formats {' and '.join(map(str, READABLE))}",
+                f"has graph format {self.version}; this version of kglm reads formats"
+                f" {' and '.join(map(str, READABLE))}",
                 place=self.path,
                 remedy="import it again, or use the version of kglm that wrote it",
             )

@@ -1,4 +1,4 @@
-"""Features of the tails of one (parent p, relation r), which tell the current and main value from former and minor ones.
+"""Features of the tails of one (parent p, relation r): they tell the current, main value from former and minor ones.
 
     preferred   1 if the statement has the preferred rank
     ended       1 if it has an end time
@@ -23,12 +23,18 @@ from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.statements import NO_YEAR, IntArray, StatementColumns
 
 FloatArray = npt.NDArray[np.float32]
-NAMES = ("preferred", "ended", "latest", "joined", "shared", "known")
+WEIGHTS = {"preferred": 2.0, "ended": -2.0, "latest": 1.0, "joined": 0.25, "shared": 0.4, "known": 0.2}
+"""Weights of the features before any training: Σ_q w_q f_q is high for the current, main value.
+
+Those of `joined`, `shared` and `known` are of a conditional logit on the mentions in 800 annotated Wikipedia articles
+whose relation has several tails (12,133 mentions). That corpus has no ranks or times, so the others are set by hand.
+"""
+NAMES = tuple(WEIGHTS)
 STATED = ("preferred", "ended", "latest")
 """Features of the statement; the others follow in `NAMES`."""
 MAX_TAILS = 64
 """Among more tails than these, no feature is computed."""
-GROUPS_KEPT = 1 << 17
+GROUPS_KEPT = 1 << 16
 """Pairs (p, r) whose features are kept."""
 NODES_KEPT = 1 << 12
 """Entities whose neighbours are kept."""
@@ -42,6 +48,12 @@ class TailFeatures(NamedTuple):
     """The features `NAMES`."""
     statements: StatementColumns | None
     """Their ranks and years; None if none is known."""
+
+    def only(self, place: int) -> TailFeatures:
+        """The features of one of the tails."""
+        one = slice(place, place + 1)
+        statements = None if self.statements is None else StatementColumns(*(each[one] for each in self.statements))
+        return TailFeatures(self.tail[one], self.value_NQ[one], statements)
 
 
 class TailFeatureReader:
@@ -100,9 +112,9 @@ def covers(statements: StatementColumns, year: int) -> npt.NDArray[np.int8]:
     >>> covers(columns_of([Statement(start="T::9::+1790-00-00T00:00:00Z"), Statement()]), 1789).tolist()
     [-1, 0]
     """
-    start = np.where(statements.start != NO_YEAR, statements.start, statements.point)
-    end = np.where(statements.end != NO_YEAR, statements.end, statements.point)
-    end = np.where(statements.start != NO_YEAR, statements.end, end)
+    only_point = (statements.start == NO_YEAR) & (statements.end == NO_YEAR)
+    start = np.where(only_point, statements.point, statements.start)
+    end = np.where(only_point, statements.point, statements.end)
     known = (start != NO_YEAR) | (end != NO_YEAR)
     inside = (start <= year) & ((year <= end) | (end == NO_YEAR))
     return np.where(known, np.where(inside, 1, -1), 0).astype(np.int8)
