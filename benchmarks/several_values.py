@@ -4,9 +4,12 @@ Does a model choose the current value among several values of a relation?
 
 `several-values.jsonl` has 150 prompts for the shared graph whose relation has two to twenty values there, each with the
 value that is right today (or was right last), written down before any model was asked. Prompts of even lines (from 0)
-are for development, those of odd lines are the test. The subject is given. Two shares are printed by relation: `value`,
-the right value has the highest p(related, p, r, e) among the values of the relation; and `answer`, the right value has
-the highest probability among all entities that facts lead to, by any relation. `even` is the share of a choice at random.
+are for development, those of odd lines are the test. The subject is given. Two shares are printed by relation:
+
+    value    the right value has the highest p(related, p, r, e) among the values of the relation
+    answer   the right value has the highest probability among all entities that facts lead to, by any relation
+
+`even` is the share of a choice at random.
 """
 
 from __future__ import annotations
@@ -71,7 +74,9 @@ def main() -> None:
     rows = []
     for relation in (*dict.fromkeys(record["relation"] for record in records), "all"):
         group = [record for record in records if relation in (record["relation"], "all")]
-        shares = (100 * sum(record[key] for record in group) / len(group) for key in ("even", "value", "answer_is_first"))
+        shares = (
+            100 * sum(record[key] for record in group) / len(group) for key in ("even", "value", "answer_is_first")
+        )
         rows.append((relation, len(group), *shares))
     print_table(("relation", "prompts", "even, %", "value, %", "answer, %"), rows)
     if options.json:

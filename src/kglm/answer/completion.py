@@ -11,6 +11,7 @@ from typing import Any, overload
 
 from kglm.answer.next_word import Derivation, NextWords
 from kglm.kg.graph import KnowledgeGraph
+from kglm.kg.statements import NOTHING_KNOWN, Statement, iso_date
 from kglm.linking.linker import LinkedName
 
 MAX_REASONS = 20
@@ -40,6 +41,10 @@ class Reason:
     relation: Named | None = None
     copied: bool = False
     """True if the word was copied from a name, False if it was generated from the vocabulary."""
+    statement: Statement = NOTHING_KNOWN
+    """Rank, times and sources of the fact."""
+    source: str | None = None
+    """Names of its sources, or their addresses."""
 
     @classmethod
     def of(cls, graph: KnowledgeGraph, derivation: Derivation) -> Reason:
@@ -48,22 +53,33 @@ class Reason:
         relation = None
         if derivation.relation >= 0:
             relation = Named(graph.relation_id(derivation.relation), graph.relation_label(derivation.relation))
-        return cls(derivation.p, derivation.type.name.lower(), entity, parent, relation, derivation.copied)
+        statement = NOTHING_KNOWN
+        if derivation.relation > 0:
+            statement = graph.statement(derivation.parent, derivation.relation, derivation.entity)
+        source = ", ".join(map(graph.source_label, statement.sources)) or None
+        kind = derivation.type.name.lower()
+        return cls(derivation.p, kind, entity, parent, relation, derivation.copied, statement, source)
 
     def __str__(self) -> str:
-        """For people: "related Barack Obama —date of birth→ August 4, 1961, copied"."""
+        """For people: "related France —capital→ Paris (since 1944), copied; source: The World Factbook"."""
         if self.type == "none":
             return "no entity"
         name = f"{self.parent} —{self.relation}→ {self.entity}" if self.type == "related" else str(self.entity)
+        name += f" ({self.statement.period})" if self.statement.period else ""
         how = "more of" if self.type == "continue" else self.type
-        return f"{how} {name}, {'copied' if self.copied else 'generated'}"
+        source = f"; source: {self.source}" if self.source else ""
+        return f"{how} {name}, {'copied' if self.copied else 'generated'}{source}"
 
     def to_json(self) -> dict[str, Any]:
-        """Ids under `parent`, `relation` and `entity`; labels under `…_label`."""
+        """Ids under `parent`, `relation` and `entity`; labels under `…_label`; times as in ISO 8601, and in words."""
         result: dict[str, Any] = {"p": self.p, "type": self.type}
         for name in ("parent", "relation", "entity"):
             named: Named | None = getattr(self, name)
             result |= {name: named and named.id, f"{name}_label": named and named.label}
+        since, until, at = (self.statement.start, self.statement.end, self.statement.point)
+        times = {"since": since, "until": until, "at": at}
+        result |= {name: None if id is None else iso_date(id) for name, id in times.items()}
+        result |= {"period": self.statement.period or None, "source": self.source}
         return {**result, "copied": self.copied, "text": str(self)}
 
 

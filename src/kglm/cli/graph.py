@@ -20,6 +20,7 @@ from kglm.kg.imports import FORMATS, ImportReport, import_graph
 from kglm.kg.journal import Change, last_edit
 from kglm.kg.literals.literal import is_literal
 from kglm.kg.resolve import parse_fact, resolve_entity, resolve_relation
+from kglm.kg.statements import TIMES
 from kglm.text.document import mentioned_entities
 
 app = typer.Typer(help="The knowledge graph: import, show, find, edit, embed, verbalise.")
@@ -178,8 +179,12 @@ def _more(total: int, offset: int, listed: int) -> int:
 
 
 def _extras(fact: dict[str, Any]) -> str:
+    """Rank, period and sources of a fact, and its qualifiers other than times."""
     parts = ["preferred"] if fact["rank"] == "preferred" else []
-    parts += [f"{qualifier['relation_label']}: {qualifier['label']}" for qualifier in fact["qualifiers"]]
+    parts += [fact["period"]] if fact["period"] else []
+    others = [each for each in fact["qualifiers"] if each["relation"].partition(":")[2] not in TIMES]
+    parts += [f"{qualifier['relation_label']}: {qualifier['label']}" for qualifier in others]
+    parts += [f"source: {source}" for source in fact["sources"]]
     return "; ".join(parts)
 
 

@@ -34,7 +34,7 @@ from kglm.kg.journal import Change
 from kglm.kg.literals.literal import is_date, is_literal, quantity_unit, render_literal
 from kglm.kg.overlay import Edges, Overlay
 from kglm.kg.schema import FactRow
-from kglm.kg.statements import Statement, StatementColumns, columns_of
+from kglm.kg.statements import NOTHING_KNOWN, Statement, StatementColumns, columns_of
 from kglm.kg.store import Found, Store
 
 Edits = Literal["store", "memory", "refused"]
@@ -302,10 +302,15 @@ class KnowledgeGraph:
         if (head, relation, tail) not in overlay.restated:
             places = overlay.base_places(head, relation, np.array([tail], np.int32))
             if not len(places) or not overlay.base.statements.between(places[0], places[0] + 1):
-                return Statement()
+                return NOTHING_KNOWN
         fact = FactRow(self.id(head), self.relation_id(relation), self.id(tail))
         spellings = self.overlay.base.spellings if is_literal(fact.tail) else {}
         return journal.HeadFacts(self.store, spellings, fact.head, self.pending).statement(fact)
+
+    def source_label(self, source: str) -> str:
+        """Display name of a source: the label of a work that the graph has, else the address or text itself."""
+        number = self.find(source)
+        return source if number is None else self.label(number)
 
     def tail_statements(self, head: int, relation: int) -> StatementColumns | None:
         """Ranks and years of the facts (head, relation, e), in the order of `tails`; None if none has any."""

@@ -327,12 +327,14 @@ class _Writer:
                     self._create(change)
             elif kind == "remove":
                 self._unlink(links)
-                self._uncite(sources)
+                if sources:  # a graph of format 1 has no table for them
+                    self._uncite(sources)
                 self._remove(facts)
             else:
                 self._add(facts)
                 self._link(links)
-                self._cite(sources)
+                if sources:
+                    self._cite(sources)
 
     def _create(self, change: Change) -> None:
         number = self._new_entity(change.head)

@@ -16,11 +16,13 @@ import sys
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
+from urllib.parse import unquote
 
 import msgspec
 
 from kglm.errors import DataError, KglmError
 from kglm.files import sync_directory, writing
+from kglm.kg.ids import SOURCE_PROPERTIES
 from kglm.kg.importers.records import Batch
 from kglm.kg.literals.literal import is_literal
 from kglm.kg.schema import create_indexes, create_schema
@@ -89,6 +91,11 @@ def _remove(database: Path) -> None:
         Path(f"{database}{suffix}").unlink(missing_ok=True)
 
 
+def text_of_id(id: str) -> str:
+    """The text of the id `S::…` of a text; any other id is itself a source."""
+    return unquote(id.removeprefix("S::")) if id.startswith("S::") else id
+
+
 class Staging:
     """The staging file of one import job."""
 
@@ -135,8 +142,12 @@ class Staging:
             connection.executemany("INSERT INTO entity VALUES (?, ?, ?)", batch.entities)
             connection.executemany("INSERT INTO name VALUES (?, ?, ?)", batch.names)
             connection.executemany("INSERT INTO fact VALUES (?, ?, ?, ?, ?)", batch.facts)
-            connection.executemany("INSERT INTO qualifier VALUES (?, ?, ?)", batch.qualifiers)
-            connection.executemany("INSERT INTO source VALUES (?, ?)", batch.sources)
+            qualifiers = [row for row in batch.qualifiers if row[1] not in SOURCE_PROPERTIES]
+            cited = [
+                (key, text_of_id(value)) for key, relation, value in batch.qualifiers if relation in SOURCE_PROPERTIES
+            ]
+            connection.executemany("INSERT INTO qualifier VALUES (?, ?, ?)", qualifiers)
+            connection.executemany("INSERT INTO source VALUES (?, ?)", [*batch.sources, *cited])
             connection.executemany("INSERT INTO relation VALUES (?, ?)", batch.relations)
             connection.executemany("INSERT INTO redirect VALUES (?, ?)", batch.redirects)
             connection.executemany(

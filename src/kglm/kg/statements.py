@@ -81,6 +81,9 @@ class Statement(NamedTuple):
         )
 
 
+NOTHING_KNOWN = Statement()
+
+
 def has_ended(starts: npt.ArrayLike, ends: npt.ArrayLike) -> npt.NDArray[np.bool_]:
     """True if a statement with this number of start and end times has ended; numbers or arrays."""
     return np.asarray(ends) >= np.maximum(starts, 1)

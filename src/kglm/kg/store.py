@@ -6,6 +6,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -139,7 +140,7 @@ class Store:
                 remedy="import it again, or use the version of kglm that wrote it",
             )
 
-    @property
+    @cached_property
     def version(self) -> int:
         """Format of the file: see `schema.READABLE`."""
         [[version]] = self.rows("PRAGMA user_version")

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 
 from kglm.errors import LiteralError
-from kglm.kg.ids import REFERENCE_URL, STATED_IN, is_item_id, is_relation_id, mint, normalise_title
+from kglm.kg.ids import is_item_id, is_relation_id, mint, normalise_title
 from kglm.kg.literals.dates import Date
 from kglm.kg.literals.literal import canonical_literal, is_date, is_literal, literal_from_text
 
@@ -53,7 +53,7 @@ class Batch:
     facts: list[tuple[str, str, str, int, str | None]] = field(default_factory=list)
     """head, relation, tail, rank, and a statement key if it may have qualifiers"""
     qualifiers: list[tuple[str, str, str]] = field(default_factory=list)
-    """statement key, property, value"""
+    """statement key, property, value; "stated in" and "reference URL" become sources, not facts"""
     sources: list[tuple[str, str]] = field(default_factory=list)
     """statement key, source: the id of a work, an address, or a text"""
     relations: list[tuple[str, str]] = field(default_factory=list)
@@ -102,13 +102,6 @@ class Batch:
 
     def fact(self, head: str, relation: str, tail: str, *, rank: int = 0, statement: str | None = None) -> None:
         self.facts.append((head, relation, tail, rank, statement))
-
-    def qualify(self, statement: str, property: str, value: str) -> None:
-        """Add a qualifier of a statement; "stated in" and "reference URL" are its sources, not facts."""
-        if property in (STATED_IN, REFERENCE_URL):
-            self.source(statement, value)
-        else:
-            self.qualifiers.append((statement, property, value))
 
     def source(self, statement: str, text: str) -> None:
         """Add a source of a statement: the id of a work, an address, or a text."""

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from kglm.errors import LiteralError
-from kglm.kg.ids import is_relation_id, mint, normalise_title
+from kglm.kg.ids import SOURCE_PROPERTIES, is_relation_id, mint, normalise_title
 from kglm.kg.importers.records import Batch, Source, TermReader
 from kglm.kg.importers.wikidata import RANKS
 
@@ -134,6 +134,9 @@ def _add_line(record: _Line, number: int, batch: Batch, terms: TermReader) -> No
 def _add_qualifiers(record: _Line, number: int, key: str, batch: Batch, terms: TermReader) -> None:
     for property, values in record.qualifiers.items():
         for value in values:
+            if property in SOURCE_PROPERTIES:
+                batch.source(key, value)
+                continue
             try:
                 parts = terms.relation(property), terms.tail(value)
             except LiteralError as error:
@@ -144,4 +147,4 @@ def _add_qualifiers(record: _Line, number: int, key: str, batch: Batch, terms: T
                     number, f"qualifier {property!r} = {value[:60]!r} is not given by ids", "tail is not an id"
                 )
             else:
-                batch.qualify(key, parts[0], parts[1])
+                batch.qualifiers.append((key, parts[0], parts[1]))

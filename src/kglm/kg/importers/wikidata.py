@@ -231,7 +231,7 @@ def _add_statement(
         for snak in snaks:
             value = _tail(snak, head, "", batch, options)
             if value is not None and is_relation_id(property):
-                batch.qualify(key, property, value)
+                batch.qualifiers.append((key, property, value))
 
 
 def _sources(statement: _Statement) -> list[str]:
