@@ -177,8 +177,8 @@ def _statements(
     label = np.concatenate([2 * relation_Y, 2 * relation_Y[back] + 1])
     target = np.concatenate([node[tail_Y], head_Y[back]])
     place = edge_places(arrays["edge_offsets"], arrays["edge_relation"], arrays["edge_tail"], source, label, target)
-    kind, value = np.concatenate([kind_Y, kind_Y[back]]), np.concatenate([value_Y, value_Y[back]])
-    found = build_columns(place, kind.astype(np.int8), value)
+    kinds, values = (np.concatenate([column, column[back]]) for column in (kind_Y, value_Y))
+    found = build_columns(place, kinds.astype(np.int8), values)
     return {STATEMENT + name: column for name, column in found._asdict().items()}
 
 

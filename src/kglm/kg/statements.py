@@ -9,7 +9,7 @@ start and its last end; it has ended if as many ends as starts are known.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from kglm.kg.schema import PREFERRED
 
 IntArray = npt.NDArray[np.int32]
 LongArray = npt.NDArray[np.int64]
+Column = npt.NDArray[Any]
 NO_YEAR = -(1 << 31)
 """Stands for an unknown year in arrays."""
 START, END, POINT, RANK, SOURCED = range(5)
@@ -123,15 +124,20 @@ def _year_text(id: str) -> str | None:
     return None if date is None else render_date(date if date.precision < YEAR else Date(YEAR, date.year))[0]
 
 
+COLUMN_TYPES: tuple[npt.DTypeLike, ...] = (np.int64, np.int8, np.bool_, np.int32, np.int32, np.int32)
+_EMPTY = (0, False, NO_YEAR, NO_YEAR, NO_YEAR)
+"""Rank, ended and years of an edge without data."""
+
+
 class StatementColumns(NamedTuple):
     """Statements of edges: the place of each edge (sorted), and its data."""
 
-    place: LongArray
-    rank: npt.NDArray[np.int8]
-    ended: npt.NDArray[np.bool_]
-    start: IntArray
-    end: IntArray
-    point: IntArray
+    place: Column
+    rank: Column
+    ended: Column
+    start: Column
+    end: Column
+    point: Column
     """Years; `NO_YEAR` if unknown."""
 
     @classmethod
@@ -143,20 +149,17 @@ class StatementColumns(NamedTuple):
         index = np.searchsorted(self.place, place)
         found = index < len(self.place)
         found[found] = self.place[index[found]] == place[found]
-        columns = [np.full(len(place), fill, dtype) for fill, dtype in zip(_EMPTY, COLUMN_TYPES, strict=True)]
-        for column, stored in zip(columns[1:], self[1:], strict=True):
+        columns: list[Column] = [place]
+        for stored, fill in zip(self[1:], _EMPTY, strict=True):
+            column = np.full(len(place), fill, stored.dtype)
             column[found] = stored[index[found]]
-        columns[0] = place
+            columns.append(column)
         return StatementColumns(*columns)
 
     def between(self, first: int, last: int) -> bool:
         """True if an edge at the places [first, last) has data."""
         a, b = np.searchsorted(self.place, [first, last])
         return bool(a < b)
-
-
-COLUMN_TYPES = (np.int64, np.int8, np.bool_, np.int32, np.int32, np.int32)
-_EMPTY = (0, 0, False, NO_YEAR, NO_YEAR, NO_YEAR)
 
 
 def columns_of(statements: Iterable[Statement]) -> StatementColumns:

@@ -70,7 +70,7 @@ class TailFeatureReader:
         tail = graph.tails(parent, relation)
         near = self._neighbours(parent)
         value_NQ = np.zeros((len(tail), len(NAMES)), np.float32)
-        value_NQ[:, -3] = np.log(near.count[np.searchsorted(near.node, tail)])
+        value_NQ[:, -3] = np.log(near.edges[np.searchsorted(near.node, tail)])
         value_NQ[:, -2] = np.log1p([_common(near.node, self._neighbours(node).node) for node in tail.tolist()])
         value_NQ[:, -1] = np.log1p(graph.degrees(tail))
         statements = graph.tail_statements(parent, relation)
@@ -86,7 +86,7 @@ class _Neighbours(NamedTuple):
     """Nodes that an entity has edges to, sorted, and the number of edges to each."""
 
     node: IntArray
-    count: npt.NDArray[np.int64]
+    edges: npt.NDArray[np.int64]
 
 
 def _common(first: IntArray, second: IntArray) -> int:

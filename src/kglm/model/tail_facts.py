@@ -50,7 +50,7 @@ def tail_fact_scores(
     features: TailFeatures, weight_TQ: Floats, years: Mapping[int, Sequence[int]], rows: slice
 ) -> Floats:
     """Σ_q ω_q f_q of all tails at some rows of a text (N × rows); `years` by row, for the rows that name any."""
-    score_NT: Floats = features.value_NQ @ weight_TQ[rows, :-1].T.astype(np.float64)
+    score_NT: Floats = features.value_NQ.astype(np.float64) @ weight_TQ[rows, :-1].T
     if features.statements is not None:
         for row, named in years.items():
             if rows.start <= row < rows.stop:

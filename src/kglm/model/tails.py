@@ -156,7 +156,8 @@ class TextTails:
         """log Σ exp over the tails of each (parent, relation)."""
         sums = []
         for key in key_N.tolist():
-            score_NT = self._group_scores(*divmod(key, self._graph.relation_count), rows)
+            parent, relation = divmod(key, self._graph.relation_count)
+            score_NT = self._group_scores(parent, relation, rows)
             highest_T = score_NT.max(0)
             sums.append(highest_T + np.log(np.exp(score_NT - highest_T).sum(0)))
         return np.stack(sums)
