@@ -140,7 +140,7 @@ def as_format_1(path: Path) -> None:
 def test_a_graph_of_format_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
     """It opens, has its ranks and times, and can be edited; arrays of that time are rebuilt if there is such data."""
     monkeypatch.setattr("kglm.kg.compiled.FORMAT", 1)
-    monkeypatch.setattr(Store, "has_statement_data", lambda _: False)
+    monkeypatch.setattr("kglm.kg.compiled.has_statement_data", lambda _: False)
     plain = make_store(tmp_path / "plain")
     path = make_store(tmp_path / "statements", (("Q142", "P30", "Q46"),), NAMES, [CAPITALS[0], CAPITALS[2]])
     monkeypatch.undo()

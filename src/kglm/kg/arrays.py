@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from kglm.errors import DataError, LiteralError
 from kglm.kg.literals.literal import canonical_literal, is_literal
+from kglm.kg.statement_data import statement_data
 from kglm.kg.statements import NO_YEAR, RANK, SOURCED, TIMES, build_columns, date_year
 from kglm.kg.store import Store
 
@@ -165,7 +166,7 @@ def _statements(
 ) -> dict[str, npt.NDArray[Any]]:
     """Columns of the edges, forward and reverse, whose statements have a rank, times or sources."""
     columns = [array("i") for _ in range(5)]
-    for head, relation, tail, property, value in store.statement_data():
+    for head, relation, tail, property, value in statement_data(store):
         kind = {"rank": RANK, "source": SOURCED}.get(property, TIMES.get(property))
         number = value if isinstance(value, int) else date_year(value)
         if kind is not None and number is not None and abs(number) < -NO_YEAR:

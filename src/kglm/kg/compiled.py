@@ -25,6 +25,7 @@ from kglm.files.artefact import Artefact, Writer
 from kglm.files.records import Count
 from kglm.kg.arrays import STATEMENT, IntArray, LongArray, build_arrays, canonical_id, id_hash
 from kglm.kg.caches import cache_folder, cached_versions, discard_damaged, require_manifest, save_cache
+from kglm.kg.statement_data import has_statement_data
 from kglm.kg.statements import COLUMN_TYPES, StatementColumns
 from kglm.kg.store import Store
 
@@ -199,7 +200,7 @@ def _load(directory: Path, store: Store) -> CompiledGraph | None:
         artefact = Artefact.open(directory, REMEDY)
         require_manifest(artefact)
         meta = artefact.record("meta.json", _Meta)
-        if meta.format not in READABLE or (meta.format == 1 and store.has_statement_data()):
+        if meta.format not in READABLE or (meta.format == 1 and has_statement_data(store)):
             raise VersionError(f"has format {meta.format}", place=directory)
         arrays = {name: artefact.array(name, dtype, 1) for name, dtype in _ARRAYS.items()}
         statements = StatementColumns.none()

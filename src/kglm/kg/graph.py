@@ -29,6 +29,7 @@ from kglm.kg import journal
 from kglm.kg.arrays import IntArray, LongArray
 from kglm.kg.compiled import open_compiled
 from kglm.kg.edits import FactEdit, NewEntity, plan
+from kglm.kg.head_facts import HeadFacts
 from kglm.kg.ids import REVERSE
 from kglm.kg.journal import Change
 from kglm.kg.literals.literal import is_date, is_literal, quantity_unit, render_literal
@@ -305,7 +306,7 @@ class KnowledgeGraph:
                 return NOTHING_KNOWN
         fact = FactRow(self.id(head), self.relation_id(relation), self.id(tail))
         spellings = self.overlay.base.spellings if is_literal(fact.tail) else {}
-        return journal.HeadFacts(self.store, spellings, fact.head, self.pending).statement(fact)
+        return HeadFacts(self.store, spellings, fact.head, self.pending).statement(fact)
 
     def source_label(self, source: str) -> str:
         """Display name of a source: the label of a work that the graph has, else the address or text itself."""

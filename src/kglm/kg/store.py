@@ -16,15 +16,12 @@ from kglm.kg.ids import normalise_title
 from kglm.kg.integrity import Integrity
 from kglm.kg.schema import APPLICATION_ID, READABLE, FactRow
 from kglm.kg.seals import SealedChanges, compute_seal, write_seal
-from kglm.kg.statements import TIMES
 
 BUSY_SECONDS = 30
 """Seconds to wait while another process writes."""
 _ENTITY = "(SELECT number FROM entity WHERE id = ?)"
 _KEY = f"head = {_ENTITY} AND relation = (SELECT number FROM relation WHERE id = ?)"
 """Condition on the facts of a head and a relation, given by ids."""
-_TIME_RELATION = " OR ".join(f"id GLOB '*:{property}'" for property in TIMES)
-"""Condition on the relations of qualifiers that give times."""
 _UNLINKED = "NOT EXISTS (SELECT 1 FROM qualifier WHERE qualifier.fact = fact.number)"
 
 
@@ -300,30 +297,6 @@ class Store:
                 return None
             current = rows[0][0]
         return None
-
-    def has_statement_data(self) -> bool:
-        """True if a fact has a preferred rank, a time or a source."""
-        queries = ["SELECT 1 FROM fact WHERE rank > 0 LIMIT 1"]
-        queries += ["SELECT 1 FROM source LIMIT 1"] if self.version > 1 else []
-        queries += [f"SELECT 1 FROM relation WHERE {_TIME_RELATION} LIMIT 1"]
-        return any(self.rows(query) for query in queries)
-
-    def statement_data(self) -> Iterator[tuple[int, int, int, str, str | int]]:
-        """Ranks, times and sources of all facts that have any: (head, relation, tail, property, value), by numbers.
-
-        The property of a rank is "rank", that of a source "source"; the value of a time is the id of a date.
-        """
-        yield from self.stream("SELECT head, relation, tail, 'rank', rank FROM fact WHERE rank > 0")
-        yield from self.stream(
-            "SELECT s.head, s.relation, s.tail, substr(r.id, instr(r.id, ':') + 1), e.id FROM relation r"
-            " CROSS JOIN fact f ON f.relation = r.number CROSS JOIN qualifier q ON q.fact = f.number"
-            f" CROSS JOIN fact s ON s.number = q.statement JOIN entity e ON e.number = f.tail WHERE"
-            f" {_TIME_RELATION.replace('id GLOB', 'r.id GLOB')}"
-        )
-        if self.version > 1:
-            yield from self.stream(
-                "SELECT DISTINCT f.head, f.relation, f.tail, 'source', 0 FROM source s JOIN fact f ON f.number = s.fact"
-            )
 
     # Facts by key: each query reads the rows that it returns, whatever the degree of the head
 
