@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kglm.kg.statements import TIMES
 from kglm.kg.store import Store
 
-_TIME_RELATION = " OR ".join(f"id GLOB '*:{property}'" for property in TIMES)
+_TIME_RELATION = " OR ".join(f"r.id GLOB '*:{property}'" for property in TIMES)
 """Condition on the relations of qualifiers that give times."""
 
 
@@ -15,7 +15,7 @@ def has_statement_data(store: Store) -> bool:
     """True if a fact has a preferred rank, a time or a source."""
     queries = ["SELECT 1 FROM fact WHERE rank > 0 LIMIT 1"]
     queries += ["SELECT 1 FROM source LIMIT 1"] if store.version > 1 else []
-    queries += [f"SELECT 1 FROM relation WHERE {_TIME_RELATION} LIMIT 1"]
+    queries += [f"SELECT 1 FROM relation r WHERE {_TIME_RELATION} LIMIT 1"]
     return any(store.rows(query) for query in queries)
 
 
@@ -28,8 +28,7 @@ def statement_data(store: Store) -> Iterator[tuple[int, int, int, str, str | int
     yield from store.stream(
         "SELECT s.head, s.relation, s.tail, substr(r.id, instr(r.id, ':') + 1), e.id FROM relation r"
         " CROSS JOIN fact f ON f.relation = r.number CROSS JOIN qualifier q ON q.fact = f.number"
-        f" CROSS JOIN fact s ON s.number = q.statement JOIN entity e ON e.number = f.tail WHERE"
-        f" {_TIME_RELATION.replace('id GLOB', 'r.id GLOB')}"
+        f" CROSS JOIN fact s ON s.number = q.statement JOIN entity e ON e.number = f.tail WHERE {_TIME_RELATION}"
     )
     if store.version > 1:
         yield from store.stream(
