@@ -22,6 +22,7 @@ __version__ = "0.1.0.dev0"
 _MODULES = {
     "AnnotateConfig": "kglm.annotate.annotator",
     "AnnotateReport": "kglm.annotate.pipeline",
+    "Answer": "kglm.answer.completion",
     "Completion": "kglm.answer.completion",
     "CorpusStatistics": "kglm.annotate.statistics",
     "Document": "kglm.text.document",
@@ -36,6 +37,7 @@ _MODULES = {
     "KnowledgeGraph": "kglm.kg.graph",
     "LinkedMention": "kglm.answer.completion",
     "Mention": "kglm.text.document",
+    "Missing": "kglm.answer.completion",
     "Named": "kglm.answer.completion",
     "NewEntity": "kglm.kg.edits",
     "NextWordConfig": "kglm.answer.next_word",
@@ -68,6 +70,7 @@ _MODULES = {
 __all__ = [  # noqa: RUF022 - the order of _MODULES, and the version
     "AnnotateConfig",
     "AnnotateReport",
+    "Answer",
     "Completion",
     "CorpusStatistics",
     "Document",
@@ -82,6 +85,7 @@ __all__ = [  # noqa: RUF022 - the order of _MODULES, and the version
     "KnowledgeGraph",
     "LinkedMention",
     "Mention",
+    "Missing",
     "Named",
     "NewEntity",
     "NextWordConfig",
@@ -115,7 +119,17 @@ if TYPE_CHECKING:
     from kglm.annotate.annotator import AnnotateConfig
     from kglm.annotate.pipeline import AnnotateReport
     from kglm.annotate.statistics import CorpusStatistics, corpus_statistics
-    from kglm.answer.completion import Completion, GeneratedWord, LinkedMention, Named, Reason, Reasons, Word
+    from kglm.answer.completion import (
+        Answer,
+        Completion,
+        GeneratedWord,
+        LinkedMention,
+        Missing,
+        Named,
+        Reason,
+        Reasons,
+        Word,
+    )
     from kglm.answer.generate import GenerateConfig
     from kglm.answer.model import FactAwareLM, load
     from kglm.answer.next_word import NextWordConfig, NextWords

@@ -196,13 +196,13 @@ class FactAwareLM:
         limits: NextWordConfig | None = None,
         seed: int = 0,
     ) -> Completion:
-        """Predict the next word: the `top` most probable words with their reasons, and the whole distribution."""
+        """Predict how a text goes on: the `top` most probable answers and next words, with the facts behind each."""
         if top < 0:
             raise ConfigError(f"top = {top}", remedy="give 0 or more")
         if edits:
             return self.edited(edits).complete(prompt, entities, top=top, links=links, limits=limits, seed=seed)
         reading, linked = self.read(prompt, entities, links=links, seed=seed)
-        return Completion.of(self.graph, reading.surface[1:], linked, next_words(reading, limits), top=top)
+        return Completion.of(self.graph, reading, linked, next_words(reading, limits), top=top, limits=limits)
 
     def generate(
         self,

@@ -29,7 +29,7 @@ from kglm.kg import journal
 from kglm.kg.arrays import IntArray, LongArray
 from kglm.kg.compiled import open_compiled
 from kglm.kg.edits import FactEdit, NewEntity, plan
-from kglm.kg.ids import REVERSE
+from kglm.kg.ids import REVERSE, REVERSE_LABEL
 from kglm.kg.journal import Change
 from kglm.kg.literals.literal import is_date, is_literal, quantity_unit, render_literal
 from kglm.kg.overlay import Edges, Overlay
@@ -215,7 +215,7 @@ class KnowledgeGraph:
     def relation_label(self, index: int) -> str:
         """Display name of a relation; a reverse relation has the same name after `←`."""
         label = self.relation_name(self.overlay.relations[index >> 1])
-        return f"← {label}" if index & 1 else label
+        return REVERSE_LABEL + label if index & 1 else label
 
     def relation_name(self, id: str) -> str:
         """Name of a stored relation; a qualifier is named by both parts: `member of sports team: position`."""

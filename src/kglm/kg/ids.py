@@ -15,6 +15,8 @@ from kglm.errors import DataError
 REFLEXIVE = "@@REFLEXIVE@@"
 NEW = "@@NEW@@"
 REVERSE = "R:"
+REVERSE_LABEL = "← "
+"""Begins the label of a reverse relation."""
 INSTANCE_OF = "P31"
 WIKIDATA_ENTITY = "http://www.wikidata.org/entity/"
 

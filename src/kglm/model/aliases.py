@@ -87,6 +87,14 @@ class AliasTable:
             found = self._cache[node] = self._look_up(node)
         return found
 
+    def written(self, node: int, name: Sequence[str]) -> str:
+        """The alias of an entity that has these words, as the graph writes it."""
+        count, length = self.shape
+        for alias in list(self._graph.aliases(node))[:count]:
+            if self.words_of(alias)[:length] == list(name):
+                return alias
+        raise ValueError(f"{self._graph.id(node)} is not called {' '.join(name)}")
+
     def _look_up(self, node: int) -> Aliases:
         count, length = self.shape
         words_AL = np.full(self.shape, self.vocabulary.padding, np.int64)

@@ -1,0 +1,227 @@
+"""Whole answers: the entities and plain words that a text can go on with, each with the facts that lead to it.
+
+    p(e)     = p(new, e) + Σ_(p, r) p(related, p, r, e)      the next words are a mention of e
+    p(e, m)  = p(continue)                                   they go on with a mention of e that began with the words m
+    p(x)     = p(none) p(x | none)                           the next word is x, outside of mentions
+
+Several histories of a text are averaged by weight. These events exclude each other, and with what is not enumerated
+(`NextWords.rest`) their probabilities sum to 1. A name of several words, such as a date, is one answer, and so are all
+names of an entity; the text of the answer is the name that is most probable here (see `names`).
+
+A function word ("the", "in") answers nothing by itself. Those of the largest probability are replaced by the answers
+after them, p(a) = p(x) p(a | x), which leaves the sum as it is: "the" and "United States" become "the United States".
+An entity that is reached with and without such words is one answer.
+
+The fact that began a mention is not part of a history. For a mention that runs, p(p, r | e) is computed at its first
+word: later words depend on the fact only through e.
+
+Letters: see `kglm.model`.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import count
+from typing import NamedTuple
+
+import numpy as np
+
+from kglm.answer.names import Words, most_probable_name
+from kglm.answer.next_word import TYPES, Derivation, NextWordConfig, NextWords, most_probable, next_words
+from kglm.answer.reading import Reading, read
+from kglm.model.histories import CONTINUE, FIRST, NONE
+from kglm.model.types import Type
+from kglm.text.document import END, START
+from kglm.text.function_words import is_content
+from kglm.text.tokenizer import detokenize
+from kglm.text.vocabulary import PADDING, UNKNOWN
+
+NO_ANSWER = (PADDING, UNKNOWN, START)
+"""Words of the vocabulary that are no answers."""
+MAX_LEADS = 4
+"""Function words that are replaced by the answers after them."""
+MIN_LEAD = 0.02
+"""Probability of a function word below which it stays an answer."""
+
+
+class RankedAnswer(NamedTuple):
+    """An answer by node number. `reasons` are its explanations, and sum to its probability."""
+
+    p: float
+    text: str
+    node: int
+    """The entity, or -1 for a plain word."""
+    reasons: tuple[Derivation, ...]
+
+
+class _Key(NamedTuple):
+    """What makes two ways to go on the same answer."""
+
+    node: int
+    words: Words
+    """For an entity, the words of its mention that the text ends with; else the plain words."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Lead:
+    """Function words after the text, their probability, and the distribution of the word after them."""
+
+    words: Words
+    p: float
+    reading: Reading
+    following: NextWords
+
+
+class _Way(NamedTuple):
+    """One way to an answer: why it is said, and the lead that it follows."""
+
+    reason: Derivation
+    lead: _Lead
+
+
+class Answers:
+    """The answers of a text. The next word of each expanded function word is enumerated when they are first needed."""
+
+    def __init__(self, reading: Reading, following: NextWords, limits: NextWordConfig | None = None) -> None:
+        """`following` is the distribution of the next word after `reading`, enumerated with these limits."""
+        self._limits = limits
+        self._first = _Lead((), 1.0, reading, following)
+
+    @cached_property
+    def _leads(self) -> list[_Lead]:
+        """The text itself, and the function words that are replaced by the answers after them."""
+        leads, order, queue = [self._first], count(), list[tuple[float, int, _Lead, str]]()
+
+        def push(lead: _Lead) -> None:
+            for word, p in _function_words(lead):
+                heapq.heappush(queue, (-p, next(order), lead, word))
+
+        push(self._first)
+        while queue and len(leads) <= MAX_LEADS:
+            p, _, lead, word = heapq.heappop(queue)
+            reading = lead.reading.follow(word, NONE)
+            leads.append(_Lead((*lead.words, word), -p, reading, next_words(reading, self._limits)))
+            push(leads[-1])
+        return leads
+
+    def top(self, count: int) -> list[RankedAnswer]:
+        """The most probable answers; entities before plain words of equal probability."""
+        if count == 0:
+            return []
+        ways = self._entities()
+        for key, way in self._plain(count):
+            ways.setdefault(key, []).append(way)
+        mass = {key: sum(way.reason.p for way in found) for key, found in ways.items()}
+        best = heapq.nsmallest(count, mass, key=lambda key: (-mass[key], key.node < 0))
+        return [self._answer(key, mass[key], ways[key]) for key in best if mass[key] > 0]
+
+    @property
+    def rest(self) -> float:
+        """Probability of what is no answer: what is not enumerated, and words such as the unknown one."""
+        total = 0.0
+        for lead in self._leads:
+            total += lead.p * sum(lead.following.rest.values())
+            total += lead.p * sum(_plain_p(lead.following, word) for word in NO_ANSWER)
+        return total
+
+    # Ways to answers
+
+    def _entities(self) -> dict[_Key, list[_Way]]:
+        """Every enumerated way to each entity."""
+        ways: dict[_Key, list[_Way]] = {}
+        for lead in self._leads:
+            following = lead.following
+            rows = zip(*(column.tolist() for column in following.explanations), strict=True)
+            for kind, mention, parent, relation, p in rows:
+                key = _Key(following.nodes_U[mention], following.said_U[mention])
+                reason = Derivation(lead.p * p, TYPES[kind], key.node, parent, relation)
+                ways.setdefault(key, []).append(_Way(reason, lead))
+        return ways
+
+    def _plain(self, count: int) -> Iterator[tuple[_Key, _Way]]:
+        """The most probable plain words after each lead, at least `count` of all of them."""
+        expanded = {lead.words for lead in self._leads}
+        for lead in self._leads:
+            words, plain_V = lead.following.words, lead.following.plain_V
+            spare = len(expanded) + len(NO_ANSWER)
+            for index in most_probable(plain_V, count + spare).tolist():
+                word = words[index]
+                if word not in NO_ANSWER and (*lead.words, word) not in expanded:
+                    reason = Derivation(lead.p * float(plain_V[index]), Type.NONE)
+                    yield _Key(-1, (*lead.words, word)), _Way(reason, lead)
+
+    # An answer
+
+    def _answer(self, key: _Key, p: float, ways: list[_Way]) -> RankedAnswer:
+        if key.node < 0:
+            text = END if key.words == (END,) else detokenize(key.words)
+            return RankedAnswer(p, text, -1, (ways[0].reason,))
+        mass: dict[int, float] = {}
+        for way in ways:
+            mass[id(way.lead)] = mass.get(id(way.lead), 0.0) + way.reason.p
+        best = max(ways, key=lambda way: mass[id(way.lead)]).lead
+        reasons = self._begun(key, p) if key.words else _merged(way.reason for way in ways)
+        return RankedAnswer(p, self._text(key, best), key.node, tuple(reasons))
+
+    def _text(self, key: _Key, lead: _Lead) -> str:
+        """The most probable name of an entity after a lead, as the graph writes it."""
+        features = lead.reading.components.features
+        name = most_probable_name(lead.reading, key.node, key.words)
+        if name is None and key.words:  # no name goes on after these words
+            return f"{detokenize(key.words)} …"
+        written = features.graph.label(key.node) if name is None else features.aliases.written(key.node, name)
+        return " ".join([*lead.words, written])
+
+    def _begun(self, key: _Key, p: float) -> list[Derivation]:
+        """The facts that began a mention that the text ends with; their shares of `p`."""
+        reading = self._first.reading
+        running = [s for s in range(len(reading.weight_S)) if reading.histories.running_S[s] == key.node]
+        running = [s for s in running if reading.running_words(s) == key.words]
+        first = len(reading.surface) - len(key.words)
+        kept = [[span for span in reading.annotations[s] if span.end <= first] for s in running]
+        before = read(reading.components, reading.model, reading.surface[:first], [(1.0, spans) for spans in kept])
+        log_p_S = [math.log(reading.weight_S[s]) + reading.only(s).log_p(CONTINUE) for s in running]
+        share_S = np.exp(np.array(log_p_S) - np.logaddexp.reduce(log_p_S))
+        found = []
+        for s, share in enumerate(share_S.tolist()):
+            start = before.only(s)
+            log_p = start.log_p(FIRST, key.node)
+            for derivation in _starts(next_words(start, self._limits), key.node):
+                part = p * share * derivation.p / math.exp(log_p)
+                found.append(derivation._replace(p=part, type=Type.CONTINUE))
+        return _merged(found)
+
+
+def _function_words(lead: _Lead) -> Iterator[tuple[str, float]]:
+    """Function words that are probable enough to be replaced by the answers after them."""
+    plain_V = lead.p * lead.following.plain_V
+    for index in np.flatnonzero(plain_V >= MIN_LEAD).tolist():
+        word = lead.following.words[index]
+        if word.isalpha() and not is_content(word):
+            yield word, float(plain_V[index])
+
+
+def _starts(following: NextWords, node: int) -> Iterator[Derivation]:
+    """The enumerated ways to start a mention of an entity."""
+    rows = zip(*(column.tolist() for column in following.explanations), strict=True)
+    for kind, mention, parent, relation, p in rows:
+        if following.nodes_U[mention] == node and not following.said_U[mention]:
+            yield Derivation(p, TYPES[kind], node, parent, relation)
+
+
+def _merged(reasons: Iterable[Derivation]) -> list[Derivation]:
+    """The sum of equal explanations, the most probable first."""
+    mass: dict[Derivation, float] = {}
+    for reason in reasons:
+        same = reason._replace(p=0.0)
+        mass[same] = mass.get(same, 0.0) + reason.p
+    return sorted((same._replace(p=p) for same, p in mass.items()), key=lambda reason: -reason.p)
+
+
+def _plain_p(following: NextWords, word: str) -> float:
+    index = following.index(word)
+    return 0.0 if index is None or index >= len(following.plain_V) else float(following.plain_V[index])
