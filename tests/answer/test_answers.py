@@ -124,11 +124,11 @@ def name_probability(toy: Toy, steps: list[Step], node: int, name: tuple[str, ..
 
 @pytest.mark.parametrize("go_on", [0.0, 12.0])
 def test_the_name_is_the_most_probable(tmp_path: Path, go_on: float) -> None:
-    """By enumeration; where mentions go on, that is a long name."""
+    """By enumeration; where mentions go on as long as a name does, that is a long name."""
     best = set()
     for seed in range(2):
         toy = make_toy(tmp_path / str(seed), names=LONG_NAMES, seed=seed)
-        toy.model.latent.types.head.bias.data[Type.CONTINUE] += go_on
+        toy.model.latent.types.state_QC.data[3, Type.CONTINUE] += go_on  # where a name ends and another goes on
         for id in ("Q1", "Q2"):
             node = toy.graph.number(id)
             wanted = max(toy.aliases[node].names, key=lambda name: name_probability(toy, [], node, name, 0))
