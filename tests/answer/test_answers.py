@@ -21,7 +21,7 @@ from kglm.model.types import Type
 from kglm.text.document import START
 from kglm.text.function_words import is_content
 from support.brute_force import enumerate_log_joint
-from support.toys import FACTS, MORE_FACTS, OPTIONS, Step, Toy, legal_steps, make_toy, random_texts, sayable
+from support.toys import DAY, FACTS, MORE_FACTS, OPTIONS, Step, Toy, legal_steps, make_toy, random_texts, sayable
 
 LONG_NAMES = {"Q1": ("Mario Land", "Mario"), "Q2": ("Game Boy", "Game Boy Color")}
 PROMPT = "Barack Obama was born on"
@@ -64,6 +64,11 @@ def following(toy: Toy, steps: list[Step]) -> tuple[dict[int, float], dict[str, 
     return entities, plain, continued
 
 
+def continued_p(answer: RankedAnswer) -> float:
+    """The part of an answer's probability that goes on with a mention."""
+    return sum(reason.p for reason in answer.reasons if reason.type == Type.CONTINUE)
+
+
 def all_answers(reading: Reading) -> tuple[list[RankedAnswer], float]:
     found = Answers(reading, next_words(reading))
     return found.top(10_000), found.rest
@@ -93,10 +98,9 @@ def test_they_are_brute_force(tmp_path: Path, name: str) -> None:
         ranked, rest = all_answers(after(toy, steps))
         assert sum(answer.p for answer in ranked) + rest == pytest.approx(1, abs=1e-9)
         assert ranked == sorted(ranked, key=lambda answer: -answer.p)
-        continued_answers = [each for each in ranked if each.reasons[0].type == Type.CONTINUE]
-        assert sum(answer.p for answer in continued_answers) == pytest.approx(continues, abs=1e-12)
-        started = {each.node: each.p for each in ranked if each.node >= 0 and each not in continued_answers}
-        assert started == pytest.approx({node: q for node, q in entities.items() if q}, rel=1e-8)
+        assert sum(map(continued_p, ranked)) == pytest.approx(continues, abs=1e-12)
+        started = {each.node: each.p - continued_p(each) for each in ranked if each.node >= 0}
+        assert started == pytest.approx(entities, rel=1e-8, abs=1e-12)
         said = {answer.text: answer.p for answer in ranked if answer.node < 0}
         wanted = {text: q for text, q in plain.items() if q and "@@" not in text}
         assert {text: said[text] for text in wanted} == pytest.approx(wanted, rel=1e-8)
@@ -147,13 +151,21 @@ def test_the_rest_of_a_name(toy: Toy) -> None:
     assert most_probable_name(after(toy, steps), node, ("Boy",)) is None
 
 
+def test_a_date_is_written_in_full(toy: Toy) -> None:
+    day = toy.graph.number(DAY)
+    full, short = ("April", "21,", "1989"), ("21", "April", "1989")
+    assert toy.aliases[day].names == (full, short)
+    assert most_probable_name(after(toy, []), day) == full
+    assert most_probable_name(after(toy, [Step("21", Type.NEW, day)]), day, ("21",)) == short
+
+
 def test_the_facts_that_began_a_mention(toy: Toy) -> None:
     """p(fact | a mention that runs) is p(fact | its start): two histories, in one of which another entity is known."""
     mario, game = (toy.graph.number(id) for id in ("Q1", "Q2"))
     words = ["Mario", "is", "Game"]
     both = [[Span(0, 1, mario), Span(2, 3, game)], [Span(2, 3, game)]]
     reading = read(toy, toy.model, words, [(0.7, both[0]), (0.3, both[1])])
-    [answer] = [each for each in all_answers(reading)[0] if each.reasons[0].type == Type.CONTINUE]
+    [answer] = filter(continued_p, all_answers(reading)[0])
     histories = [
         [Step("Mario", Type.NEW, mario), Step("is", Type.NONE)],
         [Step("Mario", Type.NONE), Step("is", Type.NONE)],
@@ -170,9 +182,8 @@ def test_the_facts_that_began_a_mention(toy: Toy) -> None:
         p = math.fsum(conditional(toy, began, [word]) for step in continued for word in sayable(toy, step))
         for fact, q in mass.items():
             wanted[fact] += weight * p * q / sum(mass.values())
-    found = {(reason.parent, reason.relation): reason.p for reason in answer.reasons}
-    assert found == pytest.approx(wanted, rel=1e-8)
-    assert answer.p == pytest.approx(sum(wanted.values()), rel=1e-9)
+    reasons = [reason for reason in answer.reasons if reason.type == Type.CONTINUE]
+    assert {(reason.parent, reason.relation): reason.p for reason in reasons} == pytest.approx(wanted, rel=1e-8)
     assert len({parent for parent, _ in wanted}) > 1
 
 

@@ -1,12 +1,12 @@
 """Whole answers: the entities and plain words that a text can go on with, each with the facts that lead to it.
 
-    p(e)     = p(new, e) + Σ_(p, r) p(related, p, r, e)      the next words are a mention of e
-    p(e, m)  = p(continue)                                   they go on with a mention of e that began with the words m
-    p(x)     = p(none) p(x | none)                           the next word is x, outside of mentions
+    p(e) = p(continue, e) + p(new, e) + Σ_(p, r) p(related, p, r, e)      the next word is part of a mention of e
+    p(x) = p(none) p(x | none)                                           the next word is x, outside of mentions
 
-Several histories of a text are averaged by weight. These events exclude each other, and with what is not enumerated
-(`NextWords.rest`) their probabilities sum to 1. A name of several words, such as a date, is one answer, and so are all
-names of an entity; the text of the answer is the name that is most probable here (see `names`).
+p(continue, e) is that of a mention that the text ends with: "was born on August". Several histories of a text are
+averaged by weight. These events exclude each other, and with what is not enumerated (`NextWords.rest`) their
+probabilities sum to 1. A name of several words, such as a date, is one answer, and so are all names of an entity; the
+text of the answer is the name that is most probable here (see `names`).
 
 A function word ("the", "in") answers nothing by itself. Those of the largest probability are replaced by the answers
 after them, p(a) = p(x) p(a | x), which leaves the sum as it is: "the" and "United States" become "the United States".
@@ -59,11 +59,10 @@ class RankedAnswer(NamedTuple):
 
 
 class _Key(NamedTuple):
-    """What makes two ways to go on the same answer."""
+    """What makes two ways to go on the same answer: the entity, or the plain words."""
 
     node: int
-    words: Words
-    """For an entity, the words of its mention that the text ends with; else the plain words."""
+    words: Words = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,10 +76,11 @@ class _Lead:
 
 
 class _Way(NamedTuple):
-    """One way to an answer: why it is said, and the lead that it follows."""
+    """One way to an answer: why it is said, the lead that it follows, and the words of its mention so far."""
 
     reason: Derivation
     lead: _Lead
+    said: Words = ()
 
 
 class Answers:
@@ -137,9 +137,9 @@ class Answers:
             following = lead.following
             rows = zip(*(column.tolist() for column in following.explanations), strict=True)
             for kind, mention, parent, relation, p in rows:
-                key = _Key(following.nodes_U[mention], following.said_U[mention])
-                reason = Derivation(lead.p * p, TYPES[kind], key.node, parent, relation)
-                ways.setdefault(key, []).append(_Way(reason, lead))
+                node = following.nodes_U[mention]
+                reason = Derivation(lead.p * p, TYPES[kind], node, parent, relation)
+                ways.setdefault(_Key(node), []).append(_Way(reason, lead, following.said_U[mention]))
         return ways
 
     def _plain(self, count: int) -> Iterator[tuple[_Key, _Way]]:
@@ -160,28 +160,34 @@ class Answers:
         if key.node < 0:
             text = END if key.words == (END,) else detokenize(key.words)
             return RankedAnswer(p, text, -1, (ways[0].reason,))
-        mass: dict[int, float] = {}
+        groups: dict[tuple[Words, Words], list[_Way]] = {}
         for way in ways:
-            mass[id(way.lead)] = mass.get(id(way.lead), 0.0) + way.reason.p
-        best = max(ways, key=lambda way: mass[id(way.lead)]).lead
-        reasons = self._begun(key, p) if key.words else _merged(way.reason for way in ways)
-        return RankedAnswer(p, self._text(key, best), key.node, tuple(reasons))
+            groups.setdefault((way.lead.words, way.said), []).append(way)
+        best = max(groups.values(), key=lambda group: sum(way.reason.p for way in group))[0]
+        reasons = _merged(
+            reason
+            for (_, said), group in groups.items()
+            for reason in (
+                [way.reason for way in group] if not said else self._begun(key.node, said, group[0].reason.p)
+            )
+        )
+        return RankedAnswer(p, self._text(key.node, best), key.node, tuple(reasons))
 
-    def _text(self, key: _Key, lead: _Lead) -> str:
+    def _text(self, node: int, way: _Way) -> str:
         """The most probable name of an entity after a lead, as the graph writes it."""
-        features = lead.reading.components.features
-        name = most_probable_name(lead.reading, key.node, key.words)
-        if name is None and key.words:  # no name goes on after these words
-            return f"{detokenize(key.words)} …"
-        written = features.graph.label(key.node) if name is None else features.aliases.written(key.node, name)
-        return " ".join([*lead.words, written])
+        features = way.lead.reading.components.features
+        name = most_probable_name(way.lead.reading, node, way.said)
+        if name is None and way.said:  # no name goes on after these words
+            return f"{detokenize(way.said)} …"
+        written = features.graph.label(node) if name is None else features.aliases.written(node, name)
+        return " ".join([*way.lead.words, written])
 
-    def _begun(self, key: _Key, p: float) -> list[Derivation]:
+    def _begun(self, node: int, said: Words, p: float) -> list[Derivation]:
         """The facts that began a mention that the text ends with; their shares of `p`."""
         reading = self._first.reading
-        running = [s for s in range(len(reading.weight_S)) if reading.histories.running_S[s] == key.node]
-        running = [s for s in running if reading.running_words(s) == key.words]
-        first = len(reading.surface) - len(key.words)
+        running = [s for s in range(len(reading.weight_S)) if reading.histories.running_S[s] == node]
+        running = [s for s in running if reading.running_words(s) == said]
+        first = len(reading.surface) - len(said)
         kept = [[span for span in reading.annotations[s] if span.end <= first] for s in running]
         before = read(reading.components, reading.model, reading.surface[:first], [(1.0, spans) for spans in kept])
         log_p_S = [math.log(reading.weight_S[s]) + reading.only(s).log_p(CONTINUE) for s in running]
@@ -189,8 +195,8 @@ class Answers:
         found = []
         for s, share in enumerate(share_S.tolist()):
             start = before.only(s)
-            log_p = start.log_p(FIRST, key.node)
-            for derivation in _starts(next_words(start, self._limits), key.node):
+            log_p = start.log_p(FIRST, node)
+            for derivation in _starts(next_words(start, self._limits), node):
                 part = p * share * derivation.p / math.exp(log_p)
                 found.append(derivation._replace(p=part, type=Type.CONTINUE))
         return _merged(found)

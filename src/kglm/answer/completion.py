@@ -146,8 +146,15 @@ class Answer:
 
     @property
     def facts(self) -> list[Reason]:
-        """The facts of the graph that lead to the answer, each with its share of the probability."""
-        return [reason for reason in self.reasons if reason.is_fact]
+        """The facts of the graph that lead to the answer, each with its share of the probability.
+
+        A fact that begins a mention, and that began one that goes on, is listed once.
+        """
+        merged: dict[tuple[Named | None, Named | None], Reason] = {}
+        for reason in filter(lambda reason: reason.is_fact, self.reasons):
+            key = (reason.parent, reason.relation)
+            merged[key] = replace(merged[key], p=merged[key].p + reason.p) if key in merged else reason
+        return sorted(merged.values(), key=lambda reason: -reason.p)
 
     def __str__(self) -> str:
         return f"{self.text}  {self.p:.1%}  {self.reasons[0]}"

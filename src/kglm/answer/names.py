@@ -3,7 +3,9 @@
     p(n | e) = Π_i p(w_i | e, w_<i) · Π_(i < |n|) p(continue | w_≤i) · (1 − p(continue | n))      n = w_1 … w_|n|
 
 over the names n of e, or over those that go on after the words said so far. The search is best first over the words of
-the names, so it is exact. Letters: see `kglm.model`.
+the names, so it is exact. A date or quantity is written in full, by its first name: "August 4, 1961", not "1961".
+
+Letters: see `kglm.model`.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ def most_probable_name(reading: Reading, node: int, said: Words = ()) -> Words |
         for name in dict.fromkeys(reading.components.features.aliases[node].names)
         if len(name) > len(said) and name[: len(said)] == said
     ]
-    if len(names) < 2:
+    if len(names) < 2 or reading.components.features.graph.are_literals(np.array([node]))[0]:
         return names[0] if names else None
     if said:
         running_S = [reading.histories.running_S[s] == node and reading.running_words(s) == said
