@@ -13,14 +13,14 @@ const REASONS = 8;
 const NOTABLE = 0.1; // probability from which a missing fact is shown
 const named = (each) => ({ id: each.parent, label: each.parent_label });
 
-/** Answers and next words as {key, word, p, reasons}, their reasons with {id, label} for each entity and relation. */
+/** Answers and next words as {kind, key, word, p, reasons}, their reasons with {id, label} for each entity and relation. */
 async function complete(body, options) {
   const found = await api.post("/api/complete", body, options);
-  const entry = (each, key, word) => ({ ...each, key, word, reasons: each.reasons.map(withNames) });
+  const entry = (each, kind, key, word) => ({ ...each, kind, key: `${kind} ${key}`, word, reasons: each.reasons.map(withNames) });
   return {
     ...found,
-    answers: found.answers.map((each) => entry(each, `answer ${each.entity ?? each.text}`, each.text)),
-    words: found.words.map((each) => entry(each, `word ${each.word}`, each.word)),
+    answers: found.answers.map((each) => entry(each, "answer", each.entity ?? each.text, each.text)),
+    words: found.words.map((each) => entry(each, "word", each.word, each.word)),
   };
 }
 
@@ -160,7 +160,9 @@ export function completeView(root, health, go) {
     updateTabStop();
     if (picture.clientWidth === width) return;
     width = picture.clientWidth;
+    const held = picture.contains(document.activeElement) ? document.activeElement.dataset.fold : null;
     drawPicture();
+    if (held) [...picture.querySelectorAll("[data-fold]")].find((each) => each.dataset.fold === held)?.focus();
   });
   for (const each of [picture, graphCard]) sizes.observe(each);
   window.addEventListener("kglm-back", () => { if (!root.hidden) box.again(); });
