@@ -59,7 +59,7 @@ def import_(
     ] = False,
     iso_years: Annotated[bool, typer.Option("--iso-years", help="Read the year 0 as 1 BC, as in RDF.")] = False,
     workers: Annotated[int | None, typer.Option(min=1, help="Number of processes; default: all cores.")] = None,
-    replace: Annotated[bool, typer.Option("--replace", help="Overwrite an existing graph.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", "--force", help="Overwrite an existing graph.")] = False,
     json: Json = False,
 ) -> None:
     """Build a graph file. Run the same command again to resume an interrupted import."""

@@ -12,6 +12,7 @@ import re
 import shlex
 import sqlite3
 import sys
+import traceback
 from typing import Annotated, Any
 
 import typer
@@ -147,7 +148,7 @@ def main() -> None:
         sys.stdout.flush()
     except (KglmError, sqlite3.DatabaseError) as error:
         if debug:
-            raise
+            traceback.print_exc()
         remedy = "" if isinstance(error, KglmError) else "; check the graph with: kglm doctor KG"
         _exit(f"error: {_with_path(error) if isinstance(error, KglmError) else error}{remedy}", 2)
     except UsageError as error:
@@ -160,7 +161,7 @@ def main() -> None:
         sys.exit(0)
     except OSError as error:
         if debug:
-            raise
+            traceback.print_exc()
         full = error.errno == errno.ENOSPC and error.filename is None
         _exit(f"error: {'the report cannot be written: the disk is full' if full else error}", 2)
     sys.exit(code if isinstance(code, int) else 0)
