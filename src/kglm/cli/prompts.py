@@ -52,18 +52,19 @@ def run_and_prompts(words: list[str], file: Path | None) -> tuple[Path | None, P
 
 def _lines(file: Path) -> Iterator[str]:
     """The lines of a file that are not blank."""
-    place = "standard input" if str(file) == STANDARD_INPUT else file
-    stream = sys.stdin.buffer if str(file) == STANDARD_INPUT else file.open("rb")
+    from kglm.files import read_lines
+
+    standard = str(file) == STANDARD_INPUT
+    place = "standard input" if standard else file
     found = False
-    with stream:
-        for number, line in enumerate(stream, 1):
-            try:
-                text = line.decode("utf-8-sig" if number == 1 else "utf-8").strip()
-            except UnicodeDecodeError as error:
-                raise DataError("is not UTF-8", place=f"{place}, line {number}") from error
-            if text:
-                found = True
-                yield text
+    for number, line in enumerate(sys.stdin.buffer, 1) if standard else read_lines(file):
+        try:
+            text = line.decode().lstrip("\ufeff").strip()
+        except UnicodeDecodeError as error:
+            raise DataError("is not UTF-8", place=f"{place}, line {number}") from error
+        if text:
+            found = True
+            yield text
     if not found:
         raise DataError("has no prompt", place=place, remedy="give one prompt a line")
 
