@@ -114,7 +114,7 @@ class Reasons(Sequence[Reason]):
     @property
     def p(self) -> float:
         """Their total share of the word's probability."""
-        return sum(derivation.p for derivation in self._derivations)
+        return sum((derivation.p for derivation in self._derivations), 0.0)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Reasons) and list(self) == list(other)

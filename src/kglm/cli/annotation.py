@@ -104,10 +104,11 @@ def _no_links(report: AnnotateReport, linker: bool, min_p: float) -> str:
     """Why nothing may have been linked, and what to do about it."""
     if not linker:
         return "no name is linked: the texts have no hyperlink to an entity of the graph; leave out --no-linker"
+    texts = "1 text" if report.documents == 1 else f"{report.documents:,} texts"
     return (
-        f"no name is linked in {report.documents:,} {'text' if report.documents == 1 else 'texts'}: names are found if the graph has them as labels or aliases, "
-        "and if they begin with a capital; look a name up with: kglm kg find KG NAME, or allow less certain links "
-        f"with: --min-p {min_p / 2:.2g}"
+        f"no name is linked in {texts}: names are found if the graph has them as labels or aliases, and if they begin "
+        "with a capital; look a name up with: kglm kg find KG NAME, or allow less certain links with: "
+        f"--min-p {min_p / 2:.2g}"
     )
 
 
