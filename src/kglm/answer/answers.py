@@ -46,6 +46,8 @@ MAX_LEADS = 4
 """Function words that are replaced by the answers after them."""
 MIN_LEAD = 0.02
 """Probability of a function word below which it stays an answer."""
+MIN_NAMED = 0.01
+"""Probability of an answer below which it gets the entity's first name, because the search for names takes time."""
 
 
 class RankedAnswer(NamedTuple):
@@ -171,12 +173,13 @@ class Answers:
                 [way.reason for way in group] if not said else self._begun(key.node, said, group[0].reason.p)
             )
         )
-        return RankedAnswer(p, self._text(key.node, best), key.node, tuple(reasons))
+        text = self._text(key.node, best, search=p >= MIN_NAMED)
+        return RankedAnswer(p, text, key.node, tuple(reasons))
 
-    def _text(self, node: int, way: _Way) -> str:
-        """The most probable name of an entity after a lead, as the graph writes it."""
+    def _text(self, node: int, way: _Way, *, search: bool) -> str:
+        """The most probable name of an entity after a lead, as the graph writes it; the first name without `search`."""
         features = way.lead.reading.components.features
-        name = most_probable_name(way.lead.reading, node, way.said)
+        name = most_probable_name(way.lead.reading, node, way.said) if search or way.said else None
         if name is None and way.said:  # no name goes on after these words
             return f"{detokenize(way.said)} …"
         written = features.graph.label(node) if name is None else features.aliases.written(node, name)

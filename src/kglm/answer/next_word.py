@@ -157,7 +157,7 @@ class _Enumeration:
     def __init__(self, reading: Reading, config: NextWordConfig) -> None:
         self._reading = reading
         self._config = config
-        self._latent = reading.latent()
+        self._latent = reading.latent
         [type_SC] = reading.histories.types(reading.t, self._latent)
         self._p_SC = reading.weight_S[:, None] * np.exp(type_SC)
         self._mentions: dict[tuple[int, tuple[str, ...]], int] = {}

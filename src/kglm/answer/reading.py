@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -56,6 +57,7 @@ class Reading:
         """The position that predicts the next word."""
         return len(self.surface) - 1
 
+    @cached_property
     def latent(self) -> TextLatent:
         """Distributions of the latent variables at the next position."""
         with torch.no_grad():
@@ -91,6 +93,8 @@ class Reading:
 
     def follow(self, word: str, column: int, node: int = -1) -> Reading:
         """Read one more word if all histories take the same step: p(z_<t | x_<t, z_t) are their weights after it."""
+        if len(self.weight_S) == 1:
+            return self._advanced(word, column, node, np.ones(1))
         with np.errstate(divide="ignore"):
             log_p_S = np.log(self.weight_S) + self._step_log_probs(column, node)
         return self._advanced(word, column, node, np.exp(log_p_S - np.logaddexp.reduce(log_p_S)))
@@ -102,10 +106,9 @@ class Reading:
 
     def _step_log_probs(self, column: int, node: int) -> Floats:
         """log p(z_t) of a step in each history."""
-        latent = self.latent()
-        [type_SC] = self.histories.types(self.t, latent)
+        [type_SC] = self.histories.types(self.t, self.latent)
         nodes = [node] if column == FIRST else []
-        step_S: Floats = self.histories.steps(self.t, nodes, latent, type_SC)[:, column]
+        step_S: Floats = self.histories.steps(self.t, nodes, self.latent, type_SC)[:, column]
         return step_S
 
     def _advanced(self, word: str, column: int, node: int, weight_S: Floats) -> Reading:
