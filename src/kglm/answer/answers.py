@@ -50,6 +50,10 @@ MIN_NAMED = 0.01
 """Probability of an answer below which it gets the entity's first name, because the search for names takes time."""
 
 
+UNEXPLAINED = 1e-6
+"""Share of an answer that is left out if its reason is not known."""
+
+
 class RankedAnswer(NamedTuple):
     """An answer by node number. `reasons` are its explanations, and sum to its probability."""
 
@@ -202,7 +206,8 @@ class Answers:
             for derivation in _starts(next_words(start, self._limits), node):
                 part = p * share * derivation.p / math.exp(log_p)
                 found.append(derivation._replace(p=part, type=Type.CONTINUE))
-        return _merged(found)
+        rest = p - sum(each.p for each in found)  # it began in a way that is not enumerated
+        return _merged(found) + ([Derivation(rest, Type.CONTINUE, node)] if rest > UNEXPLAINED * p else [])
 
 
 def _function_words(lead: _Lead) -> Iterator[tuple[str, float]]:

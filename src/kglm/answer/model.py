@@ -21,7 +21,7 @@ from kglm.answer.completion import Completion, GeneratedWord, LinkedMention, lin
 from kglm.answer.generate import GenerateConfig, generate
 from kglm.answer.next_word import NextWordConfig, next_words
 from kglm.answer.reading import Annotation, Reading, Span, read
-from kglm.answer.running import with_running
+from kglm.answer.running import unfinished_name_start, with_running
 from kglm.answer.sampled import read_sampled
 from kglm.errors import ConfigError, DataError
 from kglm.kg.edits import FactEdit, NewEntity
@@ -177,10 +177,10 @@ class FactAwareLM:
         if links != "none":
             ways = joint_links(linked, limit=1 if links == "best" else 8)
             annotations = [(p, [Span(*span) for span in spans]) for p, spans in ways]
-            last = max((each.end for each in linked), default=0)
+            start = unfinished_name_start(self.run, words, [span for _, spans in annotations for span in spans])
             annotations = with_running(self.run, self.model, words, annotations)
-            begun = ((p, [span for span in spans if span.start >= last]) for p, spans in annotations)
-            linked = [*linked, *marginal_links(begun)]
+            begun = ((p, [span for span in spans if span.start >= start]) for p, spans in annotations)
+            linked = [*(each for each in linked if each.end <= start), *marginal_links(begun)]
         return read(self.run, self.model, words, annotations), linked
 
     # Answers
