@@ -13,6 +13,7 @@ import torch
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import NEW
 from kglm.kg.literals.literal import is_literal
+from kglm.kg.literals.texts import text_id
 from kglm.model.aliases import AliasTable
 from kglm.model.awd_lstm import AwdLstm
 from kglm.model.base import KglmConfig, Scores
@@ -55,6 +56,7 @@ OPTIONS = {
         "latent": LatentConfig(entity_bias=True),
         "facts": (*FACTS, ("Q3", "P31", "Q2"), ("Q2", "P3", DAY)),
     },
+    "long text": {"facts": (*FACTS, ("Q1", "P2", text_id("Boy is Mario is Boy is Mario")))},
     "paper": {"latent": PAPER},
     "window": {"parent_window": 1},
     "three types": {"latent": PAPER, "mention_types": "paper"},

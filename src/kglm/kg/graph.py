@@ -168,7 +168,7 @@ class KnowledgeGraph:
         return base.names(number) if number < len(base) else self.overlay.names.get(number, ())
 
     def aliases(self, number: int) -> Sequence[str]:
-        """Texts that name an entity, label first; for a date or quantity, its renderings."""
+        """Texts that name an entity, label first; for a literal, its renderings."""
         id = self.id(number)
         return render_literal(id, self.unit_names) if is_literal(id) else self.names(number)
 
@@ -182,11 +182,11 @@ class KnowledgeGraph:
         return f"{names[0]} {units[0]}" if units else names[0]
 
     def literal_nodes(self) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-        """Two masks over all nodes: dates or quantities, and dates only. Decided by the first letter of the id."""
+        """Two masks over all nodes: literals, and dates only. Decided by the first letter of the id."""
         base, new_ids = self.overlay.base, self.overlay.ids
         first = base.id_bytes[base.id_offsets[:-1]]
         date = np.concatenate([first == ord("T"), np.array([is_date(id) for id in new_ids], np.bool_)])
-        literal = np.concatenate([first == ord("V"), np.array([is_literal(id) for id in new_ids], np.bool_)])
+        literal = np.concatenate([np.isin(first, (ord("V"), ord("S"))), np.array([is_literal(id) for id in new_ids], np.bool_)])
         return literal | date, date
 
     def search(self, text: str, limit: int = 20) -> list[Found]:
@@ -275,12 +275,12 @@ class KnowledgeGraph:
         return degrees
 
     def are_literals(self, numbers: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-        """Mask of the nodes that are dates or quantities, decided by the first letter of the id."""
+        """Mask of the nodes that are literals, decided by the first letter of the id."""
         nodes = np.asarray(numbers, np.int64)
         base = self.overlay.base
         stored = nodes < len(base)
         literal = np.zeros(len(nodes), np.bool_)
-        literal[stored] = np.isin(base.id_bytes[base.id_offsets[nodes[stored]]], (ord("T"), ord("V")))
+        literal[stored] = np.isin(base.id_bytes[base.id_offsets[nodes[stored]]], (ord("T"), ord("V"), ord("S")))
         literal[~stored] = [is_literal(self.id(node)) for node in nodes[~stored].tolist()]
         return literal
 

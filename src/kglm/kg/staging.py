@@ -224,7 +224,7 @@ class Staging:
         )
 
     def _keep_near(self, seeds: Iterable[str], hops: int) -> None:
-        """Keep facts whose head and tail are within `hops` of the seeds; a date or quantity is kept with its head."""
+        """Keep facts whose head and tail are within `hops` of the seeds; a literal is kept with its head."""
         execute = self._connection.execute
         execute("CREATE INDEX all_fact_head ON all_fact(head)")
         execute("CREATE INDEX all_fact_tail ON all_fact(tail)")
@@ -239,14 +239,14 @@ class Staging:
         for hop in range(1, hops + 1):
             execute(
                 "INSERT OR IGNORE INTO near SELECT f.tail, ?1 FROM near n JOIN all_fact f ON f.head = n.id"
-                " WHERE n.hop = ?1 - 1 AND f.tail NOT GLOB '[TV]::*'"
+                " WHERE n.hop = ?1 - 1 AND f.tail NOT GLOB '[STV]::*'"
                 " UNION SELECT f.head, ?1 FROM near n JOIN all_fact f ON f.tail = n.id WHERE n.hop = ?1 - 1"
                 " AND NOT EXISTS (SELECT 1 FROM hub WHERE hub.id = n.id AND hub.relation = f.relation)",
                 (hop,),
             )
         execute(
             "DELETE FROM all_fact WHERE head NOT IN (SELECT id FROM near)"
-            " OR (tail NOT GLOB '[TV]::*' AND tail NOT IN (SELECT id FROM near))"
+            " OR (tail NOT GLOB '[STV]::*' AND tail NOT IN (SELECT id FROM near))"
         )
 
     def _write_entities(self, filtered: bool) -> None:
