@@ -186,7 +186,8 @@ class KnowledgeGraph:
         base, new_ids = self.overlay.base, self.overlay.ids
         first = base.id_bytes[base.id_offsets[:-1]]
         date = np.concatenate([first == ord("T"), np.array([is_date(id) for id in new_ids], np.bool_)])
-        literal = np.concatenate([np.isin(first, (ord("V"), ord("S"))), np.array([is_literal(id) for id in new_ids], np.bool_)])
+        other = np.isin(first, (ord("V"), ord("S")))
+        literal = np.concatenate([other, np.array([is_literal(id) for id in new_ids], np.bool_)])
         return literal | date, date
 
     def search(self, text: str, limit: int = 20) -> list[Found]:
@@ -233,6 +234,13 @@ class KnowledgeGraph:
         """Distinct names of a stored relation, label first."""
         entity = self.find(id)
         return list(dict.fromkeys([self.relation_name(id), *(() if entity is None else self.names(entity))]))
+
+    def datatype(self, id: str) -> str:
+        """Type of the values of a stored relation, as its import or an edit has said; empty if none has."""
+        for change in reversed(self.pending):
+            if change.action == "type" and change.head == id:
+                return change.tail
+        return self.store.datatype(id)
 
     # Edges
 

@@ -23,7 +23,7 @@ from kglm.errors import DataError, KglmError
 from kglm.files import sync_directory, writing
 from kglm.kg.importers.records import Batch
 from kglm.kg.literals.literal import is_literal
-from kglm.kg.schema import create_indexes, create_schema
+from kglm.kg.schema import DATATYPE, create_indexes, create_schema
 from kglm.kg.seals import BlockChecks, ImportRecord, compute_seal, content_state, write_seal
 from kglm.progress import Advance
 
@@ -43,6 +43,7 @@ CREATE TABLE fact(head TEXT, relation TEXT, tail TEXT, rank INTEGER, statement T
 CREATE TABLE qualifier(statement TEXT, property TEXT, value TEXT);
 CREATE TABLE relation(id TEXT, label TEXT);
 CREATE TABLE redirect(source TEXT, target TEXT);
+CREATE TABLE datatype(relation TEXT, type TEXT);
 CREATE TABLE skipped(reason TEXT PRIMARY KEY, count INTEGER NOT NULL);
 CREATE TABLE problem(source INTEGER, line INTEGER, what TEXT);
 """
@@ -137,6 +138,7 @@ class Staging:
             connection.executemany("INSERT INTO qualifier VALUES (?, ?, ?)", batch.qualifiers)
             connection.executemany("INSERT INTO relation VALUES (?, ?)", batch.relations)
             connection.executemany("INSERT INTO redirect VALUES (?, ?)", batch.redirects)
+            connection.executemany("INSERT INTO datatype VALUES (?, ?)", batch.datatypes)
             connection.executemany(
                 "INSERT INTO skipped VALUES (?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count",
                 batch.skipped.items(),
@@ -323,5 +325,10 @@ class Staging:
                 digest.update(f"{first}\t{second}\t{third}\n".encode())
         values = {"identity": digest.hexdigest(), "language": language}
         self._connection.executemany("INSERT INTO graph.meta VALUES (?, ?)", values.items())
+        self._connection.execute(
+            "INSERT OR IGNORE INTO graph.meta SELECT ? || relation, type FROM main.datatype"
+            " WHERE relation IN (SELECT id FROM graph.relation) ORDER BY rowid",
+            (DATATYPE,),
+        )
         write_seal(self._connection, compute_seal(self._connection, "graph"), "graph")
         self._state = content_state(self._connection, "graph")
