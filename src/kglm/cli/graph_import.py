@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from kglm.cli.graph_edit import named_type
 from kglm.cli.output import Json, print_json, print_line, print_table
 from kglm.errors import ConfigError
 from kglm.kg.importers.formats import FORMATS
@@ -80,7 +81,7 @@ def import_(
     if decimal not in (None, "point", "comma"):
         raise ConfigError(f"{decimal!r} is no decimal mark", remedy="give point or comma")
     own = OwnOptions(
-        tuple(_type(text) for text in types or ()), header, TAB.get(delimiter or "", delimiter), decimal,  # type: ignore[arg-type]
+        tuple(named_type(text) for text in types or ()), header, TAB.get(delimiter or "", delimiter), decimal,  # type: ignore[arg-type]
         split, tuple(kinds or ()), skip_bad_lines,
     )  # fmt: skip
     try:
@@ -130,13 +131,6 @@ def import_(
         print_line('If a type is wrong, say which: --type "RELATION=TYPE" and --replace')
     for problem in report.problems:
         print_line(f"warning: {problem}")
-
-
-def _type(text: str) -> tuple[str, str]:
-    name, equals, type = text.rpartition("=")
-    if not equals:
-        raise ConfigError(f"{text!r} has no type", remedy='write it like --type "height=quantity:m"')
-    return name, type.strip()
 
 
 def _how(report: ImportReport) -> str:

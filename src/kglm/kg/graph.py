@@ -28,7 +28,7 @@ from kglm.errors import GraphError, UnknownIdError
 from kglm.kg import journal
 from kglm.kg.arrays import IntArray, LongArray
 from kglm.kg.compiled import open_compiled
-from kglm.kg.edits import FactEdit, NewEntity, plan
+from kglm.kg.edits import FactEdit, NewEntity, RelationType, plan
 from kglm.kg.ids import REVERSE
 from kglm.kg.journal import Change
 from kglm.kg.literals.literal import is_date, is_literal, quantity_unit, render_literal
@@ -61,6 +61,8 @@ class KnowledgeGraph:
         """Number of the latest stored edit that this object includes."""
         self.edits: Edits = edits
         """Destination of edits: the store, memory only (a fork), or refused (opened for reading)."""
+        self.author: str | None = None
+        """Who makes the edits that are stored; recorded with them."""
         self._history: list[list[Change]] = []
         """Edits of a fork, without the undone ones."""
         self._editing = threading.RLock()
@@ -311,7 +313,7 @@ class KnowledgeGraph:
         """Make (head, relation, tail) the only fact of that head and relation."""
         return self.edit([FactEdit("set", head, relation, tail)])
 
-    def edit(self, edits: Sequence[FactEdit | NewEntity]) -> list[Change]:
+    def edit(self, edits: Sequence[FactEdit | NewEntity | RelationType]) -> list[Change]:
         """Apply several edits as one: all or none, undone by one `undo`. Returns the changes."""
         self._check_editable()
         with self._editing:
@@ -363,7 +365,9 @@ class KnowledgeGraph:
         """Write to the store, then update memory. False if another process edited first: the caller plans again."""
         if self.edits == "store":
             try:
-                self.generation = journal.apply(self.store, changes, expected=self.generation, undoes=undoes)
+                self.generation = journal.apply(
+                    self.store, changes, expected=self.generation, undoes=undoes, author=self.author
+                )
             except journal.Conflict:
                 self.refresh()
                 return False
