@@ -17,8 +17,9 @@ from kglm.cli.output import Json, print_json, print_line
 from kglm.errors import ConfigError, KglmError
 from kglm.kg.edits import FactEdit, NewEntity, RelationType
 from kglm.kg.graph import KnowledgeGraph
-from kglm.kg.journal import Change, history, last_edit
-from kglm.kg.literals.columns import SPELLINGS
+from kglm.kg.history import history
+from kglm.kg.journal import Change, last_edit
+from kglm.kg.literals.column_types import SPELLINGS
 from kglm.kg.literals.literal import is_literal
 from kglm.kg.requests import RefusedEdits, Request, read_requests, resolve_requests
 

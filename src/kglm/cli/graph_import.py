@@ -16,7 +16,7 @@ from kglm.kg.importers.formats import FORMATS
 from kglm.kg.importers.own import BadLinesError
 from kglm.kg.importers.records import ImportOptions, OwnOptions
 from kglm.kg.imports import ImportReport, import_graph
-from kglm.kg.literals.columns import SPELLINGS
+from kglm.kg.literals.column_types import SPELLINGS
 from kglm.text.document import mentioned_entities
 
 MOST_LINES = 1000

@@ -279,28 +279,6 @@ def inverse(changes: Sequence[Change]) -> list[Change]:
     ]
 
 
-class LoggedEdit(NamedTuple):
-    """An edit of the history."""
-
-    number: int
-    time: str
-    """As in ISO 8601, in UTC."""
-    author: str | None
-    undoes: int | None
-    undone_by: int | None
-    changes: list[Change]
-
-
-def history(store: Store, limit: int | None = None) -> list[LoggedEdit]:
-    """The edits of a graph, the latest first."""
-    rows = store.checked_rows(
-        "SELECT e.number, e.time, m.value, e.undoes, (SELECT number FROM edit u WHERE u.undoes = e.number LIMIT 1)"
-        " FROM edit e LEFT JOIN meta m ON m.key = ? || e.number ORDER BY e.number DESC LIMIT ?",
-        (AUTHOR, -1 if limit is None else limit),
-    )
-    return [LoggedEdit(*row, changes_since(store, row[0] - 1, row[0])) for row in rows]
-
-
 class _Writer:
     """Carries out changes in an open transaction; the number of an id is looked up once."""
 

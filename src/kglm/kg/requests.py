@@ -16,7 +16,8 @@ from kglm.kg.edits import FactEdit, NewEntity, RelationType
 from kglm.kg.ids import REVERSE, is_item_id, is_relation_id, mint
 from kglm.kg.importers.statements import Place, Reading
 from kglm.kg.importers.tables import find_delimiter, read_rows, read_text
-from kglm.kg.literals.columns import ColumnType, infer
+from kglm.kg.literals.column_types import ColumnType
+from kglm.kg.literals.columns import infer
 from kglm.kg.literals.hints import label_of, words_of
 from kglm.kg.literals.literal import is_literal
 from kglm.kg.literals.units import Unit
@@ -222,7 +223,7 @@ class _Resolution:
         head, tail = request.head, request.tail
         if relation.startswith(REVERSE):
             relation, head, tail = relation.removeprefix(REVERSE), tail, head
-        head = self._entity(head)
+        head = resolve_entity(self._draft, head) if request.action == "remove" else self._entity(head)
         type = self._draft.datatype(relation)
         if type and not _is_id(tail) and ColumnType.parse(type).kind not in ("entity", "id"):
             tail = str(ColumnType.parse(type).read(tail, self._use_unit))
@@ -230,6 +231,8 @@ class _Resolution:
             try:
                 tail = resolve_tail(self._draft, head, relation, tail)
             except UnknownIdError:
+                if request.action == "remove":
+                    raise
                 tail = self._entity(tail)
         return FactEdit(request.action, head, relation, tail)  # type: ignore[arg-type]
 

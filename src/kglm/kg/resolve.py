@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kglm.errors import GraphError, KglmError, LiteralError, UnknownIdError
 from kglm.kg.ids import REFLEXIVE, REVERSE, is_entity_id, is_item_id, is_relation_id
-from kglm.kg.literals.columns import ColumnType
+from kglm.kg.literals.column_types import ColumnType
 from kglm.kg.literals.hints import is_about_dates
 from kglm.kg.literals.literal import (
     canonical_literal,

@@ -26,6 +26,7 @@ from kglm.kg.importers.table import (
     parse_redirects,
     parse_relations,
 )
+from kglm.kg.importers.tables import find_delimiter
 from kglm.kg.importers.wikidata import parse_dump
 from kglm.packed import open_binary
 
@@ -95,10 +96,11 @@ def _sniff(start: bytes, first: bytes, columns: tuple[str, ...], suffix: str) ->
         return _sniff_json(start, first, suffix)
     if is_neo4j(first.decode("utf-8", "replace")):
         return "neo4j"
-    lines = start.split(b"\n")[: -1 if len(start) == SAMPLE else None]
+    lines = start.removeprefix(codecs.BOM_UTF8).split(b"\n")[: -1 if len(start) == SAMPLE else None]
     if len(columns) in (3, 4, 5) and _has_ids(lines):
         return "facts"
-    return "csv"
+    text = start.decode("utf-8", "replace")
+    return "csv" if start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) or find_delimiter(text) else None
 
 
 def _sniff_json(start: bytes, first: bytes, suffix: str) -> str:

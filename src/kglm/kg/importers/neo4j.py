@@ -13,7 +13,7 @@ from typing import NamedTuple
 from kglm.errors import DataError
 from kglm.kg.importers.statements import Described, Place, Reading, Statement, plain_value
 from kglm.kg.importers.tables import NAMES, Row, find_delimiter, read_rows, read_text
-from kglm.kg.literals.columns import ColumnType
+from kglm.kg.literals.column_types import ColumnType
 from kglm.kg.literals.hints import words_of
 
 _FIELD = re.compile(r"([^:]*)(?::([A-Za-z_]+(?:\{[^}]*\})?)(?:\(([^)]*)\))?(\[\])?(?:\{[^}]*\})?)?")

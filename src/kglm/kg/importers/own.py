@@ -12,7 +12,7 @@ from kglm.kg.importers.rdf import SYNTAXES, read_rdf
 from kglm.kg.importers.records import OwnOptions, Source
 from kglm.kg.importers.statements import Assembled, Reading, assemble
 from kglm.kg.importers.tables import Shape, TableOptions, read_table
-from kglm.kg.literals.columns import ColumnType
+from kglm.kg.literals.column_types import ColumnType
 
 SHAPES: dict[str, Shape | None] = {"csv": None, "triples": "triples", "table": "table"}
 FORMATS = (*SHAPES, "objects", "neo4j", *SYNTAXES)

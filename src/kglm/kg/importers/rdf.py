@@ -20,7 +20,7 @@ from kglm.kg.ids import WIKIDATA_ENTITY, is_item_id
 from kglm.kg.importers.ntriples import ALIAS, DESCRIPTION, DIRECT, LABEL, SAME_AS_LABEL, XSD
 from kglm.kg.importers.records import ImportOptions
 from kglm.kg.importers.statements import Described, Place, Reading, Statement, plain_value
-from kglm.kg.literals.columns import ColumnType
+from kglm.kg.literals.column_types import ColumnType
 from kglm.kg.literals.dates import Date
 from kglm.kg.literals.quantities import Quantity
 from kglm.kg.literals.texts import text_id

@@ -16,7 +16,8 @@ from kglm.errors import ConfigError, KglmError, LiteralError
 from kglm.kg.ids import is_item_id, is_relation_id, mint
 from kglm.kg.importers.records import Batch
 from kglm.kg.importers.wikidata import RANKS
-from kglm.kg.literals.columns import ColumnType, infer
+from kglm.kg.literals.column_types import ColumnType
+from kglm.kg.literals.columns import infer
 from kglm.kg.literals.hints import is_about_dates, label_of, words_of
 from kglm.kg.literals.literal import is_literal, is_text
 from kglm.kg.literals.texts import text_id

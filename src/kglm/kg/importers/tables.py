@@ -170,7 +170,7 @@ def find_delimiter(text: str) -> str | None:
             continue
         width, count = max(widths.items(), key=lambda item: (item[1], item[0]))
         share = count / widths.total()
-        if width > 1 and share > 0.5 and (best is None or (share, width) > best[:2]):
+        if width > 1 and share >= 0.5 and (best is None or (share, width) > best[:2]):
             best = (share, width, delimiter)
     return best[2] if best else None
 
@@ -191,16 +191,18 @@ def find_shape(rows: Sequence[Row], options: TableOptions) -> tuple[Shape, bool]
         return ("table", True) if options.header else ("triples", False)
     whole = [row.cells for row in rows[:SAMPLE_ROWS] if len(row.cells) == len(first)]
     heads, relations = [cells[0] for cells in whole[1:]], [cells[1] for cells in whole]
-    if first[0] in COMMON_FIRST or any(_is_value(cell) for cell in relations[1:]):
+    if first[0] in COMMON_FIRST or sum(map(_is_value, relations[1:])) * 2 > len(heads):
         return "table", True
     repeats = len(set(heads)) < len(heads) or len(set(relations)) < len(relations)
     return ("triples", False) if repeats or len(rows) < 3 else ("table", True)
 
 
 def _is_value(cell: str) -> bool:
-    """True for a number or date, which is no relation."""
+    """True for a number, a date or a sentence, which are no relations."""
+    if cell[-1:] in (".", "!", "?", '"') or "\n" in cell:
+        return True
     try:
-        return not cell or read_number(cell) is not None or bool(read_dates(cell))
+        return read_number(cell) is not None or bool(read_dates(cell))
     except LiteralError:
         return True
 

@@ -116,19 +116,19 @@ def _ordered(first: int, second: int, year: str, separator: str) -> dict[Order, 
     if len(year) == 2:
         raise LiteralError("a year of two digits", remedy='write the year in full, like "2021-04-03"')
     found: dict[Order, Date] = {}
-    problem = LiteralError("no date")
+    problems: list[str] = []
     for order, day, month in (("dmy", first, second), ("mdy", second, first)):
         if month == 0 or day == 0:
-            problem = LiteralError(f"there is no {'month' if month == 0 else 'day'} 0")
+            problems.append(f"there is no {'month' if month == 0 else 'day'} 0")
             continue
         try:
             found[order] = Date(11, int(year), month, day)  # type: ignore[index]
         except LiteralError as error:
-            problem = error
+            problems.append(error.what)
         if separator == ".":
             break
     if not found:
-        raise problem
+        raise LiteralError(" and ".join(dict.fromkeys(problems)), remedy='write it like "2021-04-03"')
     values = list(found.values())
     if separator == "." or (len(values) == 2 and values[0] == values[1]):
         return {"": values[0]}
