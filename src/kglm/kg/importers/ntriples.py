@@ -191,7 +191,9 @@ def _literal(value: str, batch: Batch) -> str | None:
         raise LiteralError("not a literal")
     text, language, datatype = match.groups()
     if datatype == OWN_LITERAL:
-        return canonical_literal(_unescaped(text))
+        id = _unescaped(text)
+        canonical_literal(id)  # validates it; its spelling is kept
+        return id
     if datatype == OWN_TEXT:
         return text_id(_unescaped(text))
     if datatype == XSD + "date":  # unlike Wikidata's times, it has a precision
