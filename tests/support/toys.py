@@ -56,7 +56,6 @@ OPTIONS = {
         "latent": LatentConfig(entity_bias=True),
         "facts": (*FACTS, ("Q3", "P31", "Q2"), ("Q2", "P3", DAY)),
     },
-    "long text": {"facts": (*FACTS, ("Q1", "P2", text_id("Boy is Mario is Boy is Mario")))},
     "paper": {"latent": PAPER},
     "window": {"parent_window": 1},
     "three types": {"latent": PAPER, "mention_types": "paper"},
@@ -64,6 +63,8 @@ OPTIONS = {
     "topic": {"latent": LatentConfig(facts="topic"), "topic": "Q1"},
     "nobody's topic": {"latent": LatentConfig(facts="topic")},
 }
+ALL_OPTIONS = OPTIONS | {"long text": {"facts": (*FACTS, ("Q1", "P2", text_id("Boy is Mario is Boy is Mario")))}}
+"""With a text of more words than an entity has alias slots."""
 
 
 @dataclass(frozen=True)

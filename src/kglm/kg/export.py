@@ -139,7 +139,7 @@ def _jsonl(language: str) -> Callable[[Record], Iterator[str]]:  # noqa: ARG001
         if isinstance(record, _Relation):
             values = {"relation": record.id, "label": record.name or "", "datatype": record.datatype}
         elif isinstance(record, _Entity):
-            values = {"id": record.id, "label": (record.names or [None])[0], "aliases": record.names[1:],
+            values = {"id": record.id, "label": record.names[0] if record.names else None, "aliases": record.names[1:],
                       "description": record.description, "page": record.page}  # fmt: skip
         elif isinstance(record, _Fact):
             values = dict(zip(("head", "relation", "tail"), record[:3], strict=True))

@@ -28,4 +28,7 @@ def history(store: Store, limit: int | None = None) -> list[LoggedEdit]:
         " FROM edit e LEFT JOIN meta m ON m.key = ? || e.number ORDER BY e.number DESC LIMIT ?",
         (AUTHOR, -1 if limit is None else limit),
     )
-    return [LoggedEdit(*row, changes_since(store, row[0] - 1, row[0])) for row in rows]
+    return [
+        LoggedEdit(number, time, author, undoes, undone_by, changes_since(store, number - 1, number))
+        for number, time, author, undoes, undone_by in rows
+    ]

@@ -48,7 +48,8 @@ class Request(NamedTuple):
             return cls(action, fact)
         if len(parts) != 3 or not all(parts):
             raise GraphError(f"{fact!r} has {len(parts)} parts", remedy="write HEAD | RELATION | TAIL")
-        return cls(action, *parts)
+        head, relation, tail = parts
+        return cls(action, head, relation, tail)
 
 
 class RefusedEdits(GraphError):
@@ -82,7 +83,8 @@ def read_requests(path: str | Path) -> list[Request]:
         if action not in ACTIONS or not all(fact):
             problems.append(f"{place}: no action or no fact; write one of {', '.join(ACTIONS)}, and all three parts")
             continue
-        found.append(Request(action, *fact, place=place))
+        head, relation, tail = fact
+        found.append(Request(action, head, relation, tail, place))
     if problems:
         raise RefusedEdits(problems)
     return found

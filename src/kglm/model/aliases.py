@@ -107,7 +107,7 @@ class AliasTable:
         rows = max([count, *(-(-(first + len(words)) // length) for first, words in names.items())])
         words_J = np.full(rows * length, self.vocabulary.padding, np.int64)
         surface: list[str | None] = [None] * len(words_J)
-        for first, words in names.items():
-            words_J[first : first + len(words)] = self.vocabulary.encode(words)
-            surface[first : first + len(words)] = words
+        for first, name in names.items():
+            words_J[first : first + len(name)] = self.vocabulary.encode(name)
+            surface[first : first + len(name)] = name
         return Aliases(words_J.reshape(rows, length), tuple(surface), tuple(names.values()), tuple(names))

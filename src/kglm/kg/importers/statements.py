@@ -34,6 +34,8 @@ QUALIFIERS = {
 }  # fmt: skip
 """Columns beside head, relation and tail that say when a fact holds and who says so."""
 QUALIFIER_LABELS = {"P580": "start time", "P582": "end time", "P248": "stated in"}
+EXAMPLE = 60
+"""Characters of an example in the report of an import."""
 DESCRIPTION = frozenset(["description", "about", "summary"])
 
 
@@ -263,7 +265,7 @@ class _Assembly:
         for place, (statement, value) in enumerate(parts):
             if place not in bad and self._add_fact(id, statement, value, type, qualifier_types):
                 count, example = count + 1, example or value
-        self._summaries.append(RelationSummary(id, label, str(type), reason, count, " ".join(example.split())))
+        self._summaries.append(RelationSummary(id, label, str(type), reason, count, _short(example)))
 
     def _parts(self, statement: Statement, type: ColumnType | None) -> list[str]:
         """The values of a cell that has several, "Ada Lumen; Tomas Brandt"."""
@@ -306,6 +308,8 @@ class _Assembly:
         if head == tail:
             self._bad(place, f"head and tail of the fact are both {statement.head!r}", "give two different entities")
             return False
+        if type.kind == "text" and " ".join(words_of(statement.relation)) in DESCRIPTION:
+            batch.entities.append((head, " ".join(value.split()), None))
         key = f"{place}:{relation}:{head}:{tail}" if read else None
         batch.fact(head, relation, tail, rank=RANKS.get(statement.rank, 0), statement=key)
         for id, name, qualifier in read:
@@ -334,6 +338,11 @@ class _Assembly:
             if words not in present:
                 known = ", ".join(sorted(present)[:12])
                 raise ConfigError(f"no column or relation is called {name!r}", remedy=f"there are: {known}")
+
+
+def _short(text: str) -> str:
+    plain = " ".join(text.split())
+    return plain if len(plain) <= EXAMPLE else f"{plain[: EXAMPLE - 1]}…"
 
 
 def _is_decided(statement: Statement, value: str) -> bool:

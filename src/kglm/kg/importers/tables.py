@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 
 from kglm.errors import ConfigError, DataError, LiteralError
 from kglm.files import reading as reading_file
-from kglm.kg.importers.statements import DESCRIPTION, NO_VALUE, Described, Place, Reading, Statement
+from kglm.kg.importers.statements import NO_VALUE, Described, Place, Reading, Statement
 from kglm.kg.literals.hints import label_of, words_of
 from kglm.kg.literals.written import read_dates, read_number
 from kglm.packed import open_binary
@@ -123,10 +123,11 @@ def _note(path: str, delimiter: str, shape: Shape, names: Sequence[str], width: 
 
 def read_rows(text: str, delimiter: str, path: str, into: Reading) -> Iterator[Row]:
     """Rows with the line where they begin; blank rows and, in files with tabs, comments are left out."""
-    quoting = csv.QUOTE_MINIMAL
+    lines = io.StringIO(text, newline="")
     if delimiter == "\t" and not _is_quoted(text):
-        quoting = csv.QUOTE_NONE
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quoting=quoting, strict=True)
+        reader = csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE, strict=True)
+    else:
+        reader = csv.reader(lines, delimiter=delimiter, strict=True)
     line = 1
     while True:
         try:
@@ -283,5 +284,3 @@ def _wide(path: str, rows: Sequence[Row], names: Sequence[str], into: Reading, o
                 into.skipped["no value"] += 1
                 continue
             into.statements.append(Statement(place, cells[head], names[k], cells[k], is_cell=True))
-            if plain[k] in DESCRIPTION:
-                entity.description = entity.description or cells[k]

@@ -43,7 +43,7 @@ class ColumnType:
             for each in ("point", "comma"):
                 if each in details:
                     details.remove(each)
-                    mark = each  # type: ignore[assignment]
+                    mark = each
         detail = details[0] if details else ""
         if len(details) > 1 or (detail and kind in ("entity", "year", "percent", "text", "id")):
             raise wrong
