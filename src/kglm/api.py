@@ -55,8 +55,8 @@ def import_graph(
 
     With `near` (entity ids), only entities within `hops` facts of them are imported. `mint_ids` makes ids from names,
     for N-Triples without ids. `iso_years` reads years before Christ as in RDF (0000 is 1 BC). `types` are types of
-    relations in tables of one's own, as in {"height": "quantity:m"}; if a line of such a table cannot be read, nothing is
-    imported, or with `skip_bad_lines` the other lines.
+    relations in tables of one's own, as in {"height": "quantity:m"}; if a line of such a table cannot be read, nothing
+    is imported, or with `skip_bad_lines` the other lines.
 
     kglm.import_graph("facts.tsv", "world.kg", entities="entities.jsonl")
     """

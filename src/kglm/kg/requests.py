@@ -165,7 +165,7 @@ class _Resolution:
         except UnknownIdError as error:
             label = label_of(text)
             made = mint(label, "P") if not is_relation_id(text) else text
-            if made in self._draft and self._draft.names(self._draft.number(made))[:1] == [label]:
+            if made in self._draft and list(self._draft.names(self._draft.number(made)))[:1] == [label]:
                 return made  # created by an earlier request
             if not self._create or text.startswith(REVERSE):
                 raise _with_create(error) from error

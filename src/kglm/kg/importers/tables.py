@@ -154,7 +154,7 @@ def _is_quoted(text: str) -> bool:
 
 
 def find_delimiter(text: str) -> str | None:
-    """The character that divides most rows in the same number of columns."""
+    """The character that divides most rows in the same number of columns, else the first row in most columns."""
     best: tuple[float, int, str] | None = None
     for delimiter in DELIMITERS:
         widths: Counter[int] = Counter()
@@ -173,7 +173,11 @@ def find_delimiter(text: str) -> str | None:
         share = count / widths.total()
         if width > 1 and share >= 0.5 and (best is None or (share, width) > best[:2]):
             best = (share, width, delimiter)
-    return best[2] if best else None
+    if best is not None:
+        return best[2]
+    first = next((line for line in text.splitlines() if line.strip() and not line.startswith("#")), "")
+    count, delimiter = max((first.count(delimiter), delimiter) for delimiter in DELIMITERS)
+    return delimiter if count else None
 
 
 def find_shape(rows: Sequence[Row], options: TableOptions) -> tuple[Shape, bool]:
