@@ -5,13 +5,19 @@ from __future__ import annotations
 import csv
 import re
 import shutil
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from kglm.errors import ConfigError, DataError
+from kglm.errors import ConfigError, DataError, KglmError
 from kglm.kg.graph import KnowledgeGraph
-from kglm.kg.importers.own import BadLinesError
+from kglm.kg.importers.formats import describe_source
+from kglm.kg.importers.own import FORMATS as OWN_FORMATS
+from kglm.kg.importers.own import BadLinesError, read_own
 from kglm.kg.importers.records import ImportOptions, OwnOptions
 from kglm.kg.imports import ImportReport, import_graph
 from kglm.kg.literals.dates import Date
@@ -271,3 +277,35 @@ def test_ids_names_and_kinds(tmp_path: Path) -> None:
     }  # fmt: skip
     with KnowledgeGraph.open(tmp_path / "own.kg") as graph:
         assert list(graph.names(graph.number("Q_a1"))) == ["Bruno", "The Big One"]
+
+
+_CELLS = st.sampled_from(
+    ["name", "id", "head", "relation", "tail", ":ID", ":START_ID", ":TYPE", "_id", "_start", "born", "Ada", "312", "1,5",
+     "9" * 5000, '{"name": "A", "x": 1e99999999}',
+     "1e999", "03/04/2021", "0/0/0000", "$", "€ ", "S::", "T::9::x", "V::1::Q", "Q1", "P1:P2", "R:P1", " ",
+     "",
+     "@@REFLEXIVE@@", "a" * 20_000, "#", "\x00", "\u2028", "{", "[[[[", '"', "1.2.3.4", "--5", "٣", "²", "12 km km"]
+)  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.lists(_CELLS | st.text(max_size=5), min_size=1, max_size=5), min_size=1, max_size=6),
+    st.sampled_from(",\t;"),
+    st.sampled_from([None, "triples", "table", "neo4j", "objects"]),
+)
+def test_no_content_ends_in_a_traceback(rows: list[list[str]], delimiter: str, format: str | None) -> None:
+    text = "\n".join(delimiter.join(row) for row in rows)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "t.csv"
+        path.write_bytes(text.encode("utf-8", "surrogatepass"))
+        with suppress(KglmError):
+            source = describe_source(path, ImportOptions(own=OwnOptions(skip_bad_lines=True)), format)
+            if source.format in OWN_FORMATS:
+                read_own([source])
+
+
+def test_an_amount_is_exact_whatever_its_length(tmp_path: Path) -> None:
+    digits = "12345678901234567890123456789012345678901234567890"
+    import_own(tmp_path, table(tmp_path, f"name,size,depth\nAda,{digits},-{digits}\nBert,1,2\n"))
+    assert ("Q_Ada", "P_depth", f"V::-{digits}.0000::1") in facts(tmp_path)

@@ -25,7 +25,7 @@ from kglm.kg.importers.authors import read_authors
 from kglm.kg.importers.formats import AUTHORS, PARSERS, describe_source
 from kglm.kg.importers.own import FORMATS as OWN_FORMATS
 from kglm.kg.importers.own import read_own
-from kglm.kg.importers.records import Batch, ImportOptions, Source
+from kglm.kg.importers.records import Batch, ImportOptions, OwnOptions, Source
 from kglm.kg.importers.statements import Assembled, RelationSummary
 from kglm.kg.seals import BlockChecks, ImportRecord
 from kglm.kg.staging import Staging, remove_staging
@@ -166,12 +166,13 @@ def _fingerprint(source: Source) -> dict[str, object]:
     """Properties of a source that must be unchanged for an import to resume."""
     stat = Path(source.path).stat()
     options = source.options
+    own = [] if options.own == OwnOptions() else [repr(options.own)]
     return {
         "path": str(Path(source.path).absolute()),
         "size": stat.st_size,
         "modified": stat.st_mtime_ns,
         "format": source.format,
-        "options": [options.language, options.mint_ids, options.iso_years, repr(options.own)],
+        "options": [options.language, options.mint_ids, options.iso_years, *own],
     }
 
 

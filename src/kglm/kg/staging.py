@@ -43,7 +43,6 @@ CREATE TABLE fact(head TEXT, relation TEXT, tail TEXT, rank INTEGER, statement T
 CREATE TABLE qualifier(statement TEXT, property TEXT, value TEXT);
 CREATE TABLE relation(id TEXT, label TEXT);
 CREATE TABLE redirect(source TEXT, target TEXT);
-CREATE TABLE datatype(relation TEXT, type TEXT);
 CREATE TABLE skipped(reason TEXT PRIMARY KEY, count INTEGER NOT NULL);
 CREATE TABLE problem(source INTEGER, line INTEGER, what TEXT);
 """
@@ -107,6 +106,8 @@ class Staging:
                 with self._connection:
                     self._connection.executescript(f"BEGIN; {_SCHEMA}")
                     self._connection.execute("INSERT INTO job VALUES (?)", (text,))
+            with self._connection:  # an import that an earlier version began has no such table
+                self._connection.execute("CREATE TABLE IF NOT EXISTS datatype(relation TEXT, type TEXT)")
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, isolation_level="IMMEDIATE")

@@ -14,6 +14,7 @@ from typing import Any
 from kglm.kg.importers.statements import NO_VALUE, Described, Place, Reading, Statement
 from kglm.kg.importers.tables import ALIASES, KEYS, NAMES, read_text
 from kglm.kg.literals.hints import label_of
+from kglm.kg.literals.quantities import MOST_DIGITS
 
 FACT = frozenset(["head", "relation", "tail"])
 FACT_KEYS = FACT | {"rank", "qualifiers"}
@@ -67,6 +68,8 @@ def _objects(text: str, path: str, into: Reading) -> Iterator[tuple[Place, Any]]
 def _text(value: Any) -> str | None:
     """A value as it would stand in a table; None for an object or a list."""
     if isinstance(value, _Number):
+        if abs(Decimal(value).adjusted()) > MOST_DIGITS:
+            return str(value)  # no quantity is so large
         number = f"{Decimal(value):f}"
         return f"{number}0" if len(number.partition(".")[2]) == 3 else number  # 1.234 is not 1234
     if isinstance(value, bool):

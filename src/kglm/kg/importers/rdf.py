@@ -20,11 +20,11 @@ from kglm.kg.ids import WIKIDATA_ENTITY, is_item_id
 from kglm.kg.importers.ntriples import ALIAS, DESCRIPTION, DIRECT, LABEL, SAME_AS_LABEL, XSD
 from kglm.kg.importers.records import ImportOptions
 from kglm.kg.importers.statements import Described, Place, Reading, Statement, plain_value
-from kglm.kg.literals.column_types import ColumnType
+from kglm.kg.literals.column_types import ColumnType, check_decimals
 from kglm.kg.literals.dates import Date
 from kglm.kg.literals.quantities import Quantity
 from kglm.kg.literals.texts import text_id
-from kglm.kg.literals.written import DECIMALS, read_dates
+from kglm.kg.literals.written import read_dates
 from kglm.packed import open_binary
 
 SYNTAXES = {"turtle": "TURTLE", "trig": "TRIG", "jsonld": "JSON_LD", "rdfxml": "RDF_XML", "rdf-ntriples": "N_TRIPLES",
@@ -194,8 +194,7 @@ def _literal(literal: Any, relation: str, names: _Names, into: Reading) -> str |
         return Date(_YEARS[datatype], year if year > 0 else year - 1, int(match[2] or 0)).id
     if datatype in _NUMBERS:
         amount = Decimal(text)
-        if amount != round(amount, DECIMALS):
-            raise LiteralError(f"{text!r} has more than {DECIMALS} decimals, which would be lost")
+        check_decimals(text, amount)
         return Quantity(amount).id
     if datatype.startswith(XSD) and datatype not in _TEXTS and re.fullmatch(r"[+-]?[0-9]+", text):
         return str(text)  # an integer may be a year: the relation decides

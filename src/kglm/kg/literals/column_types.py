@@ -10,7 +10,7 @@ from typing import Literal, get_args
 from kglm.errors import ConfigError, LiteralError
 from kglm.kg.literals.dates import Date
 from kglm.kg.literals.literal import canonical_literal, is_literal
-from kglm.kg.literals.quantities import Quantity
+from kglm.kg.literals.quantities import EXACT, Quantity
 from kglm.kg.literals.texts import text_id
 from kglm.kg.literals.units import PERCENT, Unit, currency_of, own_unit, unit_of
 from kglm.kg.literals.written import DECIMALS, Mark, Number, Order, read_dates, read_number, read_year
@@ -105,7 +105,7 @@ class ColumnType:
         if self.mark is None and number.is_ambiguous:
             raise LiteralError(f"{text!r} can mean two numbers", remedy='write it like "1234" or "1.2340"')
         amount = number.amounts[self.mark] if self.mark else next(iter(number.amounts.values()))
-        _check_decimals(text, amount)
+        check_decimals(text, amount)
         unit = self._unit_of(number, text) or self.unit
         if unit is None:
             return Quantity(amount)
@@ -130,8 +130,9 @@ class ColumnType:
         return unit
 
 
-def _check_decimals(text: str, amount: Decimal) -> None:
-    if amount != round(amount, DECIMALS):
+def check_decimals(text: str, amount: Decimal) -> None:
+    """Refuse an amount that the id of a quantity would round."""
+    if amount != amount.quantize(Decimal(1).scaleb(-DECIMALS), context=EXACT):
         raise LiteralError(
             f"{text!r} has more than {DECIMALS} decimals, which would be lost", remedy="round it, or keep it as a text"
         )

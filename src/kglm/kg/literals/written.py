@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 
 from kglm.errors import LiteralError
 from kglm.kg.literals.dates import Date, date_words, read_date
+from kglm.kg.literals.quantities import EXACT, MOST_DIGITS
 from kglm.kg.literals.units import currency_signs
 
 Mark = Literal["point", "comma"]
@@ -69,14 +70,14 @@ def read_number(text: str) -> Number | None:
         scale = _MONEY_SCALES.get(word.casefold())
     if scale is not None:
         rest = others.strip()
-    if rest[:1].isdigit() or (sign and rest):
+    if rest[:1].isdigit() or (sign and rest) or len(match["digits"]) > MOST_DIGITS:
         return None
     amounts: dict[Mark, Decimal] = {}
     digits = match["digits"].strip()
     for mark, plain in (("point", digits), ("comma", digits.translate(_SWAPPED))):
         if _POINT.fullmatch(plain) and not re.match("0[0-9]", plain):
-            amount = Decimal(re.sub(rf",|{_GAP}", "", plain)) * (scale or 1)
-            amounts[mark] = -amount if match["minus"] else amount  # type: ignore[index]
+            amount = EXACT.multiply(Decimal(re.sub(rf",|{_GAP}", "", plain)), Decimal(scale or 1))
+            amounts[mark] = amount.copy_negate() if match["minus"] else amount  # type: ignore[index]
     return Number(amounts, rest, sign) if amounts else None
 
 
