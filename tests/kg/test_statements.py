@@ -12,11 +12,13 @@ import pytest
 from kglm.doctor import examine
 from kglm.kg.compiled import compile_store
 from kglm.kg.describe import describe
+from kglm.kg.export import export_graph
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.imports import import_graph
 from kglm.kg.seals import compute_seal, write_seal
 from kglm.kg.statements import NO_YEAR, Statement, iso_date
 from kglm.kg.store import Store
+from kglm.kg.tail_features import tail_statements
 from support.dumps import entity, item, statement, string, time
 from support.worlds import make_store
 
@@ -67,7 +69,7 @@ def assert_columns_agree(graph: KnowledgeGraph) -> None:
     for head in range(len(graph)):
         edges = graph.edges(head)
         for relation in sorted(set(edges.relation.tolist()) - {0}):
-            columns = graph.tail_statements(head, relation)
+            columns = tail_statements(graph, head, relation)
             for place, tail in enumerate(graph.tails(head, relation).tolist()):
                 each = graph.statement(head, relation, tail)
                 years = [
@@ -90,7 +92,7 @@ def test_arrays_say_what_the_store_says(path: Path) -> None:
 def test_a_graph_without_such_data_has_empty_arrays(tmp_path: Path) -> None:
     with KnowledgeGraph.open(make_store(tmp_path)) as graph:
         assert len(graph.overlay.base.statements.place) == 0
-        assert graph.tail_statements(graph.number("Q76"), 2) is None
+        assert tail_statements(graph, graph.number("Q76"), 2) is None
 
 
 def test_edits_and_their_undo(path: Path) -> None:
@@ -116,12 +118,12 @@ def test_edits_and_their_undo(path: Path) -> None:
         assert of(reopened, "Q142", "P36", "Q90") == paris
         assert of(reopened, "Q142", "P36", "Q621").period == "since 1682"
         assert_columns_agree(reopened)
-        before = [reopened.tail_statements(node, 2) for node in range(len(reopened))]
+        before = [tail_statements(reopened, node, 2) for node in range(len(reopened))]
     with Store.open(path) as store:
         compile_store(store)
     with KnowledgeGraph.open(path) as compiled:
         assert not compiled.overlay.restated
-        after = [compiled.tail_statements(node, 2) for node in range(len(compiled))]
+        after = [tail_statements(compiled, node, 2) for node in range(len(compiled))]
         for left, right in zip(before, after, strict=True):
             assert (left is None) == (right is None)
             if left is not None and right is not None:
@@ -220,3 +222,30 @@ def test_dates_in_json(id: str, written: str) -> None:
 def test_malformed_times_are_unknown() -> None:
     found = Statement.of(0, [("P580", "Q5"), ("P582", "T::9::x"), ("P999", year(1))])
     assert found == Statement() and np.isinf(found.order[2])
+
+
+@pytest.mark.parametrize("ending", [".tsv", ".jsonl", ".nt"])
+def test_an_export_keeps_ranks_times_and_sources(path: Path, tmp_path: Path, ending: str) -> None:
+    exported = tmp_path / f"export{ending}"
+    export_graph(path, exported)
+    import_graph([exported], tmp_path / "again.kg", workers=1)
+    with KnowledgeGraph.open(path) as graph, KnowledgeGraph.open(tmp_path / "again.kg") as again:
+        assert graph.hash == again.hash, "the hash covers ranks, links of qualifiers, and sources"
+        assert of(again, "Q142", "P36", "Q90") == of(graph, "Q142", "P36", "Q90")
+        assert of(again, "Q142", "P36", "Q288") == of(graph, "Q142", "P36", "Q288")
+        assert_columns_agree(again)
+
+
+def test_columns_of_own_tables(tmp_path: Path) -> None:
+    """The columns `from`, `until` and `source` of a table are times and a source of each fact."""
+    rows = (
+        "head,relation,tail,from,until,source",
+        "Anna Weber,employer,Beta,2009,2015,the staff list of 2016",
+        "Anna Weber,employer,Acme,2015,,",
+    )
+    (tmp_path / "staff.csv").write_text("".join(row + "\n" for row in rows))
+    import_graph([tmp_path / "staff.csv"], tmp_path / "kg", workers=1)
+    with KnowledgeGraph.open(tmp_path / "kg") as graph:
+        found = of(graph, "Q_Anna_Weber", "P_employer", "Q_Beta")
+        assert (found.period, found.sources) == ("2009–2015", ("the staff list of 2016",))
+        assert of(graph, "Q_Anna_Weber", "P_employer", "Q_Acme").period == "since 2015"

@@ -13,6 +13,7 @@ import torch
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import NEW
 from kglm.kg.literals.literal import is_literal
+from kglm.kg.literals.texts import text_id
 from kglm.kg.tail_features import TailFeatureReader
 from kglm.model.aliases import AliasTable
 from kglm.model.awd_lstm import AwdLstm
@@ -70,6 +71,8 @@ OPTIONS = {
     "topic": {"latent": LatentConfig(facts="topic"), "topic": "Q1"},
     "nobody's topic": {"latent": LatentConfig(facts="topic")},
 }
+ALL_OPTIONS = OPTIONS | {"long text": {"facts": (*FACTS, ("Q1", "P2", text_id("Boy is Mario is Boy is Mario")))}}
+"""With a text of more words than an entity has alias slots."""
 
 
 @dataclass(frozen=True)

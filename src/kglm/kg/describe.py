@@ -14,7 +14,7 @@ from kglm.kg.arrays import IntArray, canonical_id, run_starts
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import REVERSE
 from kglm.kg.schema import RANKS, FactRow
-from kglm.kg.statements import Statement, iso_date
+from kglm.kg.statements import Statement
 
 SORTED_VALUES = 100
 """Of a relation with at most this many values, current ones come first; values of others are in order of number."""
@@ -117,17 +117,11 @@ def _facts(graph: KnowledgeGraph, head: str, relation: str, total: int, page: Pa
     label = graph.relation_name(relation)
     return [
         {"relation": relation, "relation_label": label, "tail": row.tail, "label": _label(graph, row)}
-        | {"rank": RANKS[row.rank], **_times(statements[row.tail])}
+        | {"rank": RANKS[row.rank], **statements[row.tail].to_json()}
         | {"sources": [graph.source_label(text) for text in statements[row.tail].sources]}
         | {"qualifiers": [_qualifier(graph, each) for each in qualifiers[row.tail]]}
         for row in rows
     ]
-
-
-def _times(statement: Statement) -> dict[str, str | None]:
-    """When the statement holds: in words, and its times as in ISO 8601."""
-    since, until, at = (id and iso_date(id) for id in (statement.start, statement.end, statement.point))
-    return {"period": statement.period or None, "since": since, "until": until, "at": at}
 
 
 def _distinct(rows: list[FactRow]) -> list[FactRow]:

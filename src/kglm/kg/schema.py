@@ -8,7 +8,8 @@ qualifier(statement, fact)                   `fact` (relation P…:P…) qualifi
 source(fact, text)                           a source of the fact: the id of a work, an address, or a text
 redirect(source, target)                     Wikipedia titles
 edit, change                                 the journal: edits, their time, their changes, and which edit they undo
-meta(key, value)                             digest of the import, language
+meta(key, value)                             digest of the import, language; `datatype:P…` the type of a relation's
+                                             values, `author:N` who made edit N
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ READABLE = (1, 2)
 APPLICATION_ID = 0x6B676C6D  # "kglm" in ASCII: identifies graph files
 RANKS = ("normal", "preferred")
 PREFERRED = RANKS.index("preferred")
+DATATYPE, AUTHOR = "datatype:", "author:"
+"""Beginnings of keys in the table `meta`."""
 
 SCHEMA = """
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;

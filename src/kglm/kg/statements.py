@@ -64,6 +64,13 @@ class Statement(NamedTuple):
         year = next((date_year(id) for id in (self.end, self.start, self.point) if id is not None), None)
         return not self.preferred, self.ended, -(year if year is not None else -np.inf)
 
+    def to_json(self) -> dict[str, str | None]:
+        """When it holds: in words, and as in ISO 8601."""
+        times = {"since": self.start, "until": self.end, "at": self.point}
+        return {"period": self.period or None} | {
+            key: None if id is None else iso_date(id) for key, id in times.items()
+        }
+
     @classmethod
     def of(cls, rank: int, qualifiers: Iterable[tuple[str, str]], sources: Iterable[str] = ()) -> Statement:
         """From the property and the value of each qualifier."""

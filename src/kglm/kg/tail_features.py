@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kglm.kg.graph import KnowledgeGraph
-from kglm.kg.statements import NO_YEAR, IntArray, StatementColumns
+from kglm.kg.statements import NO_YEAR, IntArray, StatementColumns, columns_of
 
 FloatArray = npt.NDArray[np.float32]
 WEIGHTS = {"preferred": 2.0, "ended": -2.0, "latest": 1.0, "joined": 0.25, "shared": 0.4, "known": 0.2}
@@ -73,7 +73,7 @@ class TailFeatureReader:
         value_NQ[:, -3] = np.log(near.edges[np.searchsorted(near.node, tail)])
         value_NQ[:, -2] = np.log1p([_common(near.node, self._neighbours(node).node) for node in tail.tolist()])
         value_NQ[:, -1] = np.log1p(graph.degrees(tail))
-        statements = graph.tail_statements(parent, relation)
+        statements = tail_statements(graph, parent, relation)
         if statements is not None:
             value_NQ[:, : len(STATED)] = _of_statements(statements)
         return TailFeatures(tail, value_NQ, statements)
@@ -87,6 +87,17 @@ class _Neighbours(NamedTuple):
 
     node: IntArray
     edges: npt.NDArray[np.int64]
+
+
+def tail_statements(graph: KnowledgeGraph, head: int, relation: int) -> StatementColumns | None:
+    """Ranks and years of the facts (head, relation, e), in the order of `tails`; None if none has any."""
+    overlay, tails = graph.overlay, graph.tails(head, relation)
+    if overlay.restated and any(overlay.is_restated(head, relation, tail) for tail in tails.tolist()):
+        return columns_of(graph.statement(head, relation, tail) for tail in tails.tolist())
+    places, statements = overlay.base_places(head, relation, tails), overlay.base.statements
+    if not len(places) or not statements.between(places[0], places[-1] + 1):
+        return None
+    return statements.at(places)
 
 
 def _common(first: IntArray, second: IntArray) -> int:
