@@ -56,6 +56,7 @@ _MODULES = {
     "evaluate_model": "kglm.api",
     "examine": "kglm.doctor",
     "generate": "kglm.api",
+    "export_graph": "kglm.api",
     "import_graph": "kglm.api",
     "link": "kglm.api",
     "load": "kglm.answer.model",
@@ -104,6 +105,7 @@ __all__ = [  # noqa: RUF022 - the order of _MODULES, and the version
     "evaluate_model",
     "examine",
     "generate",
+    "export_graph",
     "import_graph",
     "link",
     "load",
@@ -134,7 +136,17 @@ if TYPE_CHECKING:
     from kglm.answer.model import FactAwareLM, load
     from kglm.answer.next_word import NextWordConfig, NextWords
     from kglm.answer.reading import Span
-    from kglm.api import annotate_articles, complete, embed, evaluate_model, generate, import_graph, link, train_model
+    from kglm.api import (
+        annotate_articles,
+        complete,
+        embed,
+        evaluate_model,
+        export_graph,
+        generate,
+        import_graph,
+        link,
+        train_model,
+    )
     from kglm.doctor import Finding, examine
     from kglm.errors import KglmError
     from kglm.evaluate.perplexity import PerplexityReport

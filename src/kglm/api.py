@@ -46,19 +46,24 @@ def import_graph(
     language: str = "en",
     mint_ids: bool = False,
     iso_years: bool = False,
+    types: Mapping[str, str] | None = None,
+    skip_bad_lines: bool = False,
     workers: int | None = None,
     replace: bool = False,
 ) -> ImportReport:
     """Build the graph file `to` from files of facts; the format is detected unless it is given.
 
     With `near` (entity ids), only entities within `hops` facts of them are imported. `mint_ids` makes ids from names,
-    for graphs without ids. `iso_years` reads years before Christ as in RDF (0000 is 1 BC).
+    for N-Triples without ids. `iso_years` reads years before Christ as in RDF (0000 is 1 BC). `types` are types of
+    relations in tables of one's own, as in {"height": "quantity:m"}; if a line of such a table cannot be read, nothing
+    is imported, or with `skip_bad_lines` the other lines.
 
     kglm.import_graph("facts.tsv", "world.kg", entities="entities.jsonl")
     """
-    from kglm.kg.importers.records import ImportOptions
+    from kglm.kg.importers.records import ImportOptions, OwnOptions
     from kglm.kg.imports import import_graph
 
+    own = OwnOptions(types=tuple((types or {}).items()), skip_bad_lines=skip_bad_lines)
     return import_graph(
         _paths(sources),
         to,
@@ -68,10 +73,20 @@ def import_graph(
         near=near,
         hops=hops,
         format=format,
-        options=ImportOptions(language, mint_ids, iso_years),
+        options=ImportOptions(language, mint_ids, iso_years, own),
         workers=workers,
         replace=replace,
     )
+
+
+def export_graph(kg: AnyPath, to: AnyPath) -> dict[str, int]:
+    """Write the facts, names and types of a graph to a file ending in .tsv, .jsonl or .nt, for `import_graph`.
+
+    Returns the numbers of facts and entities.
+    """
+    from kglm.kg.export import export_graph
+
+    return export_graph(kg, to)
 
 
 def embed(kg: AnyPath, config: TransEConfig | None = None, *, force: bool = False, **options: Any) -> EmbedReport:

@@ -228,7 +228,7 @@ class _Enumeration:
         p_V = plain_V + array(torch.from_numpy(mass_U).to(generated_UV) @ generated_UV.exp())
         copied: dict[str, dict[int, float]] = {}
         for mention, (node, p_J) in enumerate(zip(nodes, copied_UJ.tolist(), strict=True)):
-            for word, p in zip(reading.components.features.aliases[node].surface, p_J, strict=True):
+            for word, p in zip(reading.components.features.aliases[node].surface, p_J, strict=False):
                 if word is not None:
                     copy_probs = copied.setdefault(word, {})
                     copy_probs[mention] = copy_probs.get(mention, 0.0) + p
@@ -244,9 +244,8 @@ class _Enumeration:
     def _word_probabilities(self, h_x_H: torch.Tensor, nodes: Sequence[int]) -> tuple[torch.Tensor, Floats]:
         """log p of generating each word and p of copying each alias slot, given each mention."""
         aliases, device = self._reading.components.features.aliases, h_x_H.device
-        tables = [aliases[node].words_AL for node in nodes]
-        alias_UAL = np.stack(tables) if tables else np.zeros((0, *aliases.shape), np.int64)
-        order_UJ = np.zeros((len(nodes), aliases.slots), np.int64)
+        alias_UAL = aliases.stack(nodes)
+        order_UJ = np.zeros((len(nodes), alias_UAL.shape[1] * alias_UAL.shape[2]), np.int64)
         for row, (node, words) in enumerate(self._mentions):
             order_UJ[row, aliases[node].next_slots(words)] = LATER_WORD if words else FIRST_WORD
         generated_UV, copied_UJ = self._reading.model.every_word(

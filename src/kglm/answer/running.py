@@ -19,7 +19,9 @@ import numpy as np
 from kglm.answer.generate import steps
 from kglm.answer.next_word import MAX_TAILS, Derivation, NextWordConfig, NextWords, next_words
 from kglm.answer.reading import Annotation, Reading, Span, read
+from kglm.kg.literals.literal import is_text
 from kglm.kg.name_prefixes import nodes_named_like
+from kglm.model.aliases import TEXT_WORDS
 from kglm.model.histories import CONTINUE, NONE
 from kglm.model.kglm import Kglm
 from kglm.model.local_graph import EdgeGroups
@@ -79,12 +81,13 @@ def unfinished_name_length(
     with one of the words, so a hub costs little more than other entities. `only_literals`: dates and quantities only.
     """
     graph, aliases = components.features.graph, components.features.aliases
-    words = words[max(len(words) - aliases.shape[1] + 1, 0) :]  # no name is longer
     if not words or not mentioned:
         return 0
     groups = (EdgeGroups.of(graph, node).with_at_most(MAX_TAILS) for node in sorted(mentioned))
     reached = np.unique(np.concatenate([group.tail for group in groups])).astype(np.int64)
     literal = graph.are_literals(reached)
+    texts = any(is_text(graph.id(node)) for node in reached[literal][:LITERALS].tolist())
+    words = words[max(len(words) - (TEXT_WORDS if texts else aliases.shape[1]) + 1, 0) :]  # no name is longer
     likely = reached[literal][:LITERALS].tolist()
     if not only_literals:
         likely += nodes_named_like(graph, reached[~literal], set(words)).tolist()
