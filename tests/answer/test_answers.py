@@ -193,6 +193,9 @@ def test_what_is_not_enumerated_is_the_rest(toy: Toy) -> None:
     found = Answers(reading, next_words(reading, limits), limits)
     assert sum(answer.p for answer in found.top(1000)) + found.rest == pytest.approx(1, abs=1e-9)
     assert found.rest > all_answers(reading)[1]
+    none = NextWordConfig(max_new=0, max_related=0)
+    [answer] = [each for each in Answers(reading, next_words(reading, none), none).top(1000) if each.node >= 0]
+    assert sum(reason.p for reason in answer.reasons) == pytest.approx(answer.p), "also if its start is not enumerated"
     assert [answer.p for answer in found.top(2)] == [answer.p for answer in found.top(1000)[:2]]
     assert found.top(0) == []
 

@@ -192,7 +192,7 @@ class Answers:
     def _begun(self, node: int, said: Words, p: float) -> list[Derivation]:
         """The facts that began a mention that the text ends with; their shares of `p`."""
         reading = self._first.reading
-        running = [s for s in range(len(reading.weight_S)) if reading.histories.running_S[s] == node]
+        running = np.flatnonzero((reading.histories.running_S == node) & (reading.weight_S > 0)).tolist()
         running = [s for s in running if reading.running_words(s) == said]
         first = len(reading.surface) - len(said)
         kept = [[span for span in reading.annotations[s] if span.end <= first] for s in running]
