@@ -27,13 +27,14 @@ from kglm.errors import ConfigError, DataError
 from kglm.kg.edits import FactEdit, NewEntity
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.resolve import parse_fact
-from kglm.linking.linker import LinkedName, Linker, joint_links, marginal_links
+from kglm.linking.joint import joint_links, marginal_links
+from kglm.linking.linker import LinkedName, Linker
 from kglm.linking.name_index import NameIndex
+from kglm.linking.prompts import PromptLinker
 from kglm.marginal.particle import ParticleConfig
 from kglm.model.kglm import Kglm
 from kglm.runs.run import Run
 from kglm.text.document import END, START
-from kglm.text.function_words import is_content
 from kglm.text.tokenizer import tokenizer
 
 Links = Literal["average", "best", "sampled", "none"]
@@ -95,6 +96,10 @@ class FactAwareLM:
     def linker(self) -> Linker:
         return Linker(self.graph, self._names(), self.run.introductions)
 
+    @cached_property
+    def _prompt_linker(self) -> PromptLinker:
+        return PromptLinker(self.linker)
+
     def _names(self) -> NameIndex | None:
         if self._base is None:
             return None
@@ -126,14 +131,7 @@ class FactAwareLM:
     def link(self, prompt: str | Sequence[str], entities: Sequence[str | Span] = ()) -> list[LinkedMention]:
         """Find names in a text and list the entities they may refer to, with probabilities."""
         words = self.words(prompt)
-        return linked_mentions(self.graph, words, self._candidates(words, self.spans(words, entities)))
-
-    def _candidates(self, words: Sequence[str], given: Sequence[Span]) -> list[LinkedName]:
-        """Candidates of capitalised names; if there are none, of names of several words in any case: "barack obama"."""
-        if found := self.linker.link(words, given):
-            return found
-        raised = [word.capitalize() if is_content(word) else word.lower() for word in words]
-        return [each for each in self.linker.link(raised) if sum(map(is_content, raised[each.start : each.end])) > 1]
+        return linked_mentions(self.graph, words, self._prompt_linker.link(words, self.spans(words, entities)))
 
     def spans(self, words: Sequence[str], entities: Sequence[str | Span]) -> list[Span]:
         """Parse given mentions: "0:2=Q76" by word positions, "Barack Obama=Q76" by the words themselves."""
@@ -173,7 +171,7 @@ class FactAwareLM:
             names = self.linker.names
             return read_sampled(self.run, self.model, words, names, ParticleConfig(PARTICLES), seed)
         annotations: list[tuple[float, Annotation]] = [(1.0, given)]
-        linked = self._candidates(words, given) if links != "none" else [LinkedName.certain(*span) for span in given]
+        linked = self._prompt_linker.link(words, given) if links != "none" else [LinkedName.certain(*span) for span in given]
         if links != "none":
             ways = joint_links(linked, limit=1 if links == "best" else 8)
             annotations = [(p, [Span(*span) for span in spans]) for p, spans in ways]

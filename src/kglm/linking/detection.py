@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.literals.dates import date_words
+from kglm.linking.context import TITLES, _CONNECTORS
 from kglm.linking.linker import LinkedName, Linker
 from kglm.linking.ner import SpacyNames
 from kglm.linking.spans import LinkedSpan, covered_positions
@@ -95,12 +96,3 @@ def _stands_alone(tokens: Sequence[str], start: int, end: int, covered: set[int]
 
     titled = human and start > 0 and tokens[start - 1].rstrip(".") in TITLES
     return (titled or not extends(start - 1, start - 2)) and not extends(end, end + 1)
-
-
-_CONNECTORS = frozenset(["-", "–", "/", "&"])
-_TITLES = """
-President Vice-President Chancellor Minister Senator Governor Mayor Judge Justice Ambassador King Queen Prince Princess
-Emperor Empress Sultan Pope Saint St Sir Lady Lord Count Duke Baron Dr Mr Mrs Ms Miss Professor Prof General Admiral
-Colonel Captain Major Lieutenant Sergeant Marshal Commander Bishop Archbishop Cardinal Father Reverend Rabbi Imam
-"""
-TITLES = frozenset(_TITLES.split())
