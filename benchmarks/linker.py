@@ -5,8 +5,8 @@ Fit the linker's weights on linked documents and measure them on the links of ar
 Every name of the graph in a text is an example. Its right outcome is the linked entity if a link has the same words, and
 NIL if the link leads outside of the graph, or if the name is a part of a longer link to another entity ("Paris" in a link
 to Paris Hilton). To learn what missing entities look like, some entities (--hide) are removed from the candidates of
-whole documents: their names must become NIL or another entity. With --unlinked, a name that is nowhere linked in its
-document counts as half an example of NIL, because the documents of Linked WikiText-2 link each entity at least once.
+whole documents: their names must become NIL or another entity. With --unlinked, a name of common words that is nowhere
+linked in its document counts as half an example of NIL.
 
 The weights maximise the log-likelihood of a conditional logit over candidates and NIL, with a Gaussian prior around the
 weights in use. Compared: the prior alone (the candidate with the most facts, never NIL), the weights in use, the fitted
@@ -17,7 +17,8 @@ only the choice among candidates counts. ECE: expected calibration error of the 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,10 +33,28 @@ from kglm.linking.linker import CONTEXT, FEATURES, LinkedName, LinkedText, Linke
 from kglm.linking.links import LinkResolver
 from kglm.linking.weights import NIL_WEIGHTS, WEIGHTS
 from kglm.text.articles import read_articles
+from kglm.text.common_words import is_common
 from kglm.text.document import Document
 from linking import calibration_error
 from table import print_table
 
+HELD = (
+    "facts",
+    "introductions",
+    "link of this text",
+    "no proper name",
+    "short name",
+    "NIL: a or own before",
+    "NIL: first word",
+    "NIL: small letters",
+    "NIL: small common letters",
+)
+"""Features whose weights stay as they are: links say little about them, or mislead, as well-known names are linked less."""
+NAMES = (*FEATURES, *(f"NIL: {name}" for name in NIL_FEATURES))
+BESIDE = [NIL_FEATURES.index(name) for name in NIL_FEATURES if name.endswith((" after", " before", "longer name"))]
+SILVER = 0.25
+"""Weight of a name that was linked automatically. It is used only without a capital beside it, where links are reliable:
+these names balance the links of people, which rarely lead to the best known entities."""
 OUTSIDE = -1
 """Node of a link to an entity outside of the graph."""
 UNKNOWN = -2
@@ -99,6 +118,8 @@ def examples(
         if link is None or at.get(end - 1) != link:
             if not unlinked or link is not None or end - 1 in at or tuple(words[start:end]) in mentioned:
                 continue
+            if not all(map(is_common, words[start:end])):  # well-known names often have no link
+                continue
             weight = 0.5
         else:
             node = link[2]
@@ -107,8 +128,8 @@ def examples(
         if node == UNKNOWN or (node in hidden and not is_link):
             continue
         around = slice(*np.searchsorted(starts, [start - CONTEXT, end + CONTEXT]))
-        near = {each for other in mentions[around] if other[0] != start for each in other[2]}
-        feature_NF, nil_G = reading.features(start, end, nodes, near)
+        others = [other for other in mentions[around] if other[0] != start]
+        feature_NF, nil_G = reading.features(start, end, nodes, others)
         right = nodes.index(node) if node in nodes else len(nodes)
         yield Example(feature_NF, nil_G, right, weight, is_link)
         known = node in nodes
@@ -137,6 +158,7 @@ def fit(found: list[Example], centre: np.ndarray, *, ridge: float) -> np.ndarray
     x, own = torch.from_numpy(rows), torch.from_numpy(owner)
     weight_N = torch.tensor([each.weight for each in found], dtype=torch.float64)
     start = torch.from_numpy(centre)
+    ridge_F = torch.tensor([1e6 if name in HELD else ridge for name in NAMES], dtype=torch.float64)
     weight = start.clone().requires_grad_()
     optimiser = torch.optim.LBFGS([weight], max_iter=300, line_search_fn="strong_wolfe")
 
@@ -145,7 +167,7 @@ def fit(found: list[Example], centre: np.ndarray, *, ridge: float) -> np.ndarray
         score = x @ weight
         top = torch.full((len(found),), -torch.inf, dtype=torch.float64).scatter_reduce(0, own, score.detach(), "amax")
         total = torch.zeros(len(found), dtype=torch.float64).index_add(0, own, (score - top[own]).exp()).log() + top
-        value = (weight_N * (total - score[right])).sum() + ridge * (weight - start).square().sum()
+        value = (weight_N * (total - score[right])).sum() + (ridge_F * (weight - start).square()).sum()
         value.backward()
         return value
 
@@ -187,6 +209,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kg", type=Path, required=True)
     parser.add_argument("--train", action="append", required=True, help="linked documents to fit on, FILE[:RANGE]")
+    parser.add_argument("--silver", action="append", default=[], help="documents that were annotated automatically")
+    parser.add_argument("--train-articles", type=Path, help="also fit on the articles at even places of this dump")
     parser.add_argument("--check", action="append", default=[], help="linked documents to measure on, FILE[:RANGE]")
     parser.add_argument("--test", type=Path, help="articles to measure on")
     parser.add_argument("--words", action="append", default=[], help="linked documents with link texts, FILE[:RANGE]")
@@ -207,28 +231,35 @@ def main() -> None:
         anchors = Anchors.count((words, [link for link in links if link[2] >= 0]) for words, links in texts)
     linker = Linker(graph, anchors=anchors)
 
-    def from_documents(names: list[str], hide: float) -> list[Example]:
+    def examples_of(texts: Iterable[Text], hide: float) -> list[Example]:
         found: list[Example] = []
-        for text in linked_texts(graph, documents(names), sources):
+        for text in texts:
             nodes = sorted({node for _, _, node in text.links if node >= 0})
             hidden = {node for node in nodes if rng.random() < hide}
-            found += examples(linker, text, hidden, unlinked=options.unlinked)
+            found += examples(linker, text, hidden, unlinked=options.unlinked and hide > 0)
         return found
 
-    training = from_documents(options.train, options.hide)
+    training = []
+    for each in examples_of(linked_texts(graph, documents(options.silver), ("KG",)), options.hide):
+        if not each.nil_G[BESIDE].any():
+            training.append(each._replace(weight=SILVER * each.weight))
+    training += examples_of(linked_texts(graph, documents(options.train), sources), options.hide)
+    if options.train_articles:
+        even = islice(article_texts(graph, linker, options.train_articles), 0, None, 2)
+        training += examples_of(even, options.hide)
     in_use = np.array([*WEIGHTS, *NIL_WEIGHTS])
     fitted = fit(training, in_use, ridge=options.ridge)
-    names = (*FEATURES, *(f"NIL: {name}" for name in NIL_FEATURES))
-    rows = list(zip(names, fitted.tolist(), in_use.tolist(), strict=True))
+    rows = list(zip(NAMES, fitted.tolist(), in_use.tolist(), strict=True))
     nil = sum(each.right == len(each.feature_NF) for each in training)
     print_table(("feature", "fitted", "in use"), rows, title=f"fitted on {len(training):,} names, {nil:,} of them NIL")
-    prior = np.zeros(len(names))
+    prior = np.zeros(len(NAMES))
     prior[0], prior[len(FEATURES)] = 1.0, -100.0
     sets = {"training": training}
     if options.check:
-        sets["check"] = from_documents(options.check, options.hide)
+        sets["check"] = examples_of(linked_texts(graph, documents(options.check), sources), 0.0)
     if options.test:
-        sets["test"] = [each for text in article_texts(graph, linker, options.test) for each in examples(linker, text, set())]
+        texts = islice(article_texts(graph, linker, options.test), bool(options.train_articles), None, 2 if options.train_articles else 1)
+        sets["test"] = examples_of(texts, 0.0)
         sets["test, same words"] = [each for each in sets["test"] if each.is_link]
     for title, found in sets.items():
         results = {name: measure(found, w) for name, w in (("prior", prior), ("in use", in_use), ("fitted", fitted))}

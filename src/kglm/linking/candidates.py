@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from kglm.kg.arrays import run_starts
 from kglm.kg.graph import KnowledgeGraph
-from kglm.linking.kinds import Kind, entity_kind
+from kglm.linking.kinds import KIND_OF_RELATION, Kind, entity_kind
 from kglm.linking.name_index import hash_label
 from kglm.linking.traits import TraitReader, Traits
 from kglm.text.function_words import is_content
@@ -105,6 +105,7 @@ class RelationNames:
     """Finds the relations of one graph that a text names: "was born in", "written by"."""
 
     def __init__(self, graph: KnowledgeGraph) -> None:
+        self._graph = graph
         self._named: dict[tuple[str, ...], set[int]] = defaultdict(set)
         for index in range(2, graph.relation_count, 2):
             for name in graph.relation_names(graph.relation_id(index)):
@@ -112,6 +113,10 @@ class RelationNames:
                 if len(words) <= MAX_RELATION_WORDS and any(map(is_content, words)):
                     self._named[words].add(index)
         self._begins = {words[:length] for words in self._named for length in range(1, len(words))}
+
+    def kind(self, relation: int) -> Kind | None:
+        """Kind of the entities that have this relation, if it is known."""
+        return KIND_OF_RELATION.get(self._graph.relation_label(relation).casefold())
 
     def within(self, words: Sequence[str]) -> set[int]:
         """Relations with a name in these words."""

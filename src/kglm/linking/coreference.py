@@ -33,6 +33,7 @@ PLURAL = frozenset(["they", "them", "their", "theirs", "themselves"])
 PRONOUNS = MALE | FEMALE | NEUTER | PLURAL
 DETERMINERS = frozenset(["the", "this", "that"])
 _EXPLETIVE = frozenset(["that", "to", "clear", "possible", "likely", "unlikely", "important", "common", "difficult"])
+_WEATHER = frozenset(["rains", "rained", "raining", "snows", "snowed", "snowing"])
 _BE = frozenset(["is", "was", "seems", "seemed", "appears", "appeared", "became", "has", "would", "may", "might"])
 
 
@@ -227,4 +228,6 @@ def _agrees(pronoun: str, traits: Traits) -> bool:
 def _is_expletive(tokens: Sequence[str], at: int) -> bool:
     """True if "it" refers to no entity, as in "it is clear that"."""
     after = [token.casefold() for token in tokens[at + 1 : at + 5]]
-    return bool(after) and after[0] in _BE and bool(_EXPLETIVE & set(after[1:]))
+    if not after or after[0] in _WEATHER:
+        return bool(after)
+    return after[0] in _BE and bool((_EXPLETIVE | _WEATHER) & set(after[1:]))

@@ -25,9 +25,9 @@ import numpy.typing as npt
 
 from kglm.kg.graph import KnowledgeGraph
 from kglm.linking.anchors import Anchors
-from kglm.linking.candidates import CandidateReader, RelationNames
+from kglm.linking.candidates import CandidateFacts, CandidateReader, RelationNames
 from kglm.linking.context import TextView
-from kglm.linking.kinds import agreement, stated_nouns
+from kglm.linking.kinds import Kind, agreement, stated_nouns
 from kglm.linking.name_index import NameIndex, hash_name
 from kglm.linking.traits import TraitReader
 from kglm.linking.weights import NIL_WEIGHTS, WEIGHTS
@@ -44,6 +44,7 @@ FEATURES = (
     "related words",
     "neighbour words",
     "facts with others",
+    "facts with near others",
     "stated kind",
     "named relation",
     "title",
@@ -51,9 +52,13 @@ FEATURES = (
     "earlier",
     "no proper name",
 )
+RELATIVE = (FEATURES.index("facts"), FEATURES.index("introductions"))
+"""Features that only compare candidates: how well known the best one is says nothing about NIL."""
 MAX_CANDIDATES = 30
 CONTEXT = 40
 """Words on each side of a mention that form its context."""
+NEAR = 12
+"""Words to another name that counts as near."""
 BEFORE, AFTER = 5, 9
 """Words before and after a mention, in its sentence, that may name one of its relations."""
 SURE = 0.5
@@ -89,6 +94,10 @@ class LinkedName(NamedTuple):
         """The most probable entity; None if NIL is more probable."""
         best = next(iter(self.candidates), None)
         return None if best is None or best.p < self.p_nil else best.node
+
+
+Mention = tuple[int, int, Sequence[int]]
+"""Start, end and candidates of a name."""
 
 
 class Linker:
@@ -127,15 +136,14 @@ class Linker:
                 name = LinkedName.certain(start, end, nodes[0])
             else:
                 around = range(bisect_left(starts, start - CONTEXT), bisect_right(starts, end + CONTEXT))
-                near = set[int]().union(*(spans[other][2] for other in around if other != index))
-                name = text.linked(start, end, nodes, near)
+                name = text.linked(start, end, nodes, [spans[other] for other in around if other != index])
             text.remember(name)
             found.append(name)
         return found
 
     def probabilities(self, words: Sequence[str], start: int, end: int, nodes: Sequence[int]) -> Floats:
         """Probability of each candidate in `nodes` that words [start, end) refer to it, if they refer to one of them."""
-        p_of = dict(LinkedText(self, words, (), [(start, end)]).linked(start, end, nodes, ()).candidates)
+        p_of = dict(LinkedText(self, words, (), [(start, end)]).linked(start, end, nodes).candidates)
         p_N = np.array([p_of[node] for node in nodes])
         return np.asarray(p_N / p_N.sum())
 
@@ -199,10 +207,10 @@ class LinkedText:
         self._earlier: dict[tuple[str, ...], dict[int, float]] = {}
         """Probability of the entities that names and short names of this text have referred to."""
 
-    def linked(self, start: int, end: int, nodes: Sequence[int], near: Collection[int]) -> LinkedName:
-        """The name at words [start, end) with the probabilities of its candidates. `near`: candidates of other names."""
+    def linked(self, start: int, end: int, nodes: Sequence[int], others: Sequence[Mention] = ()) -> LinkedName:
+        """The name at words [start, end) with the probabilities of its candidates, given `others` around it."""
         nodes = self.candidates(start, end, nodes)
-        feature_NF, nil_G = self.features(start, end, nodes, near)
+        feature_NF, nil_G = self.features(start, end, nodes, others)
         score_N = np.append(feature_NF @ self._linker._weight_F, nil_G @ self._linker._weight_G)
         p_N = np.exp(score_N - score_N.max())
         p_N = p_N[:-1] / p_N.sum()
@@ -232,7 +240,7 @@ class LinkedText:
             nodes[node] = max(p, nodes.get(node, 0.0))
 
     def features(
-        self, start: int, end: int, nodes: Sequence[int], near: Collection[int]
+        self, start: int, end: int, nodes: Sequence[int], others: Sequence[Mention]
     ) -> tuple[Floats, Floats]:
         """Features of each candidate (N × F) and of NIL (G)."""
         linker, words, view = self._linker, self._words, self._view
@@ -240,10 +248,12 @@ class LinkedText:
         around = [*words[max(start - CONTEXT, 0) : start], *words[end : end + CONTEXT]]
         context = {word.casefold() for word in around if is_content(word)}
         linked = self._own.get(name)
-        near_M = np.fromiter(near, np.int32, len(near))
+        around_M = _nodes(others)
+        near_M = _nodes([other for other in others if other[0] - end < NEAR and start - other[1] < NEAR])
         nouns = stated_nouns(words, start, end)
         named = linker._relations.within(_sentence(words, start - BEFORE, start, -1))
-        named |= linker._relations.within(_sentence(words, end, end + AFTER, 1))
+        asked = linker._relations.within(_sentence(words, end, end + AFTER, 1))
+        asked_kinds = {kind for each in asked if (kind := linker._relations.kind(each))}
         titled = view.titled(start)
         earlier = self._earlier.get(tuple(words[start:end]), {})
         single = words[start] if end == start + 1 else ""
@@ -260,9 +270,10 @@ class LinkedText:
                     linked == node,
                     np.log1p(len(candidate.relation_words & context)),
                     np.log1p(len(candidate.neighbour_words & context)),
+                    np.log1p(_common(around_M, candidate.tails)),
                     np.log1p(_common(near_M, candidate.tails)),
                     agreement(nouns, candidate.traits, candidate.kind),
-                    not named.isdisjoint(candidate.relations),
+                    _fits(candidate, named, asked, asked_kinds),
                     titled and (1.0 if candidate.traits.human else -1.0),
                     not is_label and single in candidate.name_parts,
                     earlier.get(node, 0.0),
@@ -270,7 +281,22 @@ class LinkedText:
                 )
             )
         feature_NF = np.array(rows, np.float64).reshape(len(nodes), len(FEATURES))
+        for column in RELATIVE:
+            feature_NF[:, column] -= feature_NF[:, column].max(initial=0.0)
         return feature_NF, np.array(view.nil_features(start, end), np.float64)
+
+
+def _fits(candidate: CandidateFacts, named: set[int], asked: set[int], asked_kinds: set[Kind]) -> float:
+    """1 if the text names a relation of the candidate, −1 if those after the name are of another kind of entity."""
+    if not candidate.relations.isdisjoint(named | asked):
+        return 1.0
+    return -1.0 if asked_kinds and candidate.kind is not None and candidate.kind not in asked_kinds else 0.0
+
+
+def _nodes(mentions: Iterable[Mention]) -> npt.NDArray[np.int32]:
+    """Candidates of the mentions, each once."""
+    nodes = set[int]().union(*(each[2] for each in mentions))
+    return np.fromiter(nodes, np.int32, len(nodes))
 
 
 def _sentence(words: Sequence[str], start: int, end: int, step: int) -> Sequence[str]:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-WEIGHTS = (0.3, 1.6, 1.0, 1.0, 4.0, 0.5, 0.6, 1.5, 2.5, 1.2, 1.0, -2.0, 4.0, -1.5)
+WEIGHTS = (0.3, 1.3, 1.0, 0.8, 4.0, 0.3, 0.6, 1.0, 1.0, 2.0, 0.8, 0.8, -1.0, 3.0, -1.5)
 NIL_WEIGHTS = (
-    0.0,  # bias
-    1.0,  # one word
-    4.0,  # capital after
-    1.5,  # name after
-    3.0,  # capital before
-    2.5,  # first word before
-    1.0,  # name before
-    2.0,  # of a longer name
+    -1.0,  # bias
+    1.6,  # one word
+    3.6,  # capital after
+    2.6,  # name after
+    3.5,  # capital before
+    2.3,  # first word before
+    2.2,  # name before
+    1.9,  # of a longer name
     3.0,  # a or own before
-    1.0,  # the before
-    1.5,  # common word
-    2.5,  # first common word
+    0.9,  # the before
+    3.0,  # common word
+    3.0,  # first common word
     0.3,  # first word
     0.5,  # small letters
     3.5,  # small common letters
-    1.0,  # small in this text
-    3.0,  # number or date
-    4.0,  # part of an unknown name
+    0.5,  # small in this text
+    2.0,  # number or date
+    3.0,  # part of an unknown name
 )
