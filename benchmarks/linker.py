@@ -48,6 +48,7 @@ HELD = (
     "NIL: first word",
     "NIL: small letters",
     "NIL: small common letters",
+    "NIL: small among capitals",
 )
 """Features whose weights stay as they are: links say little about them, or mislead, as well-known names are linked less."""
 NAMES = (*FEATURES, *(f"NIL: {name}" for name in NIL_FEATURES))

@@ -164,24 +164,17 @@ def stated_nouns(words: Sequence[str], start: int, end: int) -> list[str]:
     return found
 
 
-def agreement(nouns: Iterable[str], traits: Traits, kind: Kind | None) -> float:
-    """How the stated nouns fit an entity: 1 for one of its class names, −1 for another coarse kind.
+def agreement(nouns: Sequence[str], traits: Traits, kind: Kind | None) -> tuple[bool, float]:
+    """How the stated nouns fit an entity: whether one is a class name of it, and how the coarse kinds agree.
 
-    The same coarse kind counts 0.4, or 0.2 if the entity has classes and none is the stated one.
+    The coarse kinds agree fully (1), or less if the entity has classes of which none is stated (0.5), or not (−1).
     """
-    best: float | None = None
-    for noun in nouns:
-        stated = KIND_OF_NOUN.get(noun)
-        if noun in traits.kinds or (noun in _HUMAN and traits.human):
-            fit = 1.0
-        elif stated is None or kind is None:
-            fit = 0.0
-        elif stated == kind:
-            fit = 0.2 if traits.kinds else 0.4
-        else:
-            fit = -1.0
-        best = fit if best is None else max(best, fit)
-    return best or 0.0
+    if any(noun in traits.kinds or (noun in _HUMAN and traits.human) for noun in nouns):
+        return True, 1.0
+    stated = {KIND_OF_NOUN[noun] for noun in nouns if noun in KIND_OF_NOUN}
+    if not stated or kind is None:
+        return False, 0.0
+    return False, (0.5 if traits.kinds else 1.0) if kind in stated else -1.0
 
 
 _HUMAN = frozenset("person man woman human".split())

@@ -45,8 +45,10 @@ FEATURES = (
     "neighbour words",
     "facts with others",
     "facts with near others",
+    "stated class",
     "stated kind",
     "named relation",
+    "relation after it",
     "title",
     "short name",
     "earlier",
@@ -61,6 +63,8 @@ NEAR = 12
 """Words to another name that counts as near."""
 BEFORE, AFTER = 5, 9
 """Words before and after a mention, in its sentence, that may name one of its relations."""
+DIRECTLY = 4
+"""Words right after a mention that may say what it has: "X was born in" is a person."""
 SURE = 0.5
 """Probability from which an entity is remembered for later names of the text."""
 
@@ -152,7 +156,7 @@ class Linker:
     ) -> list[tuple[int, int, list[int]]]:
         """(start, end, candidates) of the names outside the given spans; where names overlap, the longest wins.
 
-        Names in small letters come last.
+        Names in small letters come last. "Vancouver, British Columbia" is two names, of which the first is unambiguous.
         """
         covered = np.zeros(len(words), np.bool_)
         for start, end, _ in given:
@@ -161,10 +165,21 @@ class Linker:
         found = []
         for spans in (capital, self._small_names(words)):
             for start, end, nodes in sorted(spans, key=lambda span: (span[0] - span[1], span[0])):
-                if not covered[start:end].any():
-                    covered[start:end] = True
-                    found.append((start, end, self._highest_degree(nodes)))
+                if covered[start:end].any():
+                    continue
+                if "," in words[start + 1 : end - 1]:
+                    end, nodes = self._before_comma(words, start, end, nodes)
+                covered[start:end] = True
+                found.append((start, end, self._highest_degree(nodes)))
         return sorted(found)
+
+    def _before_comma(
+        self, words: Sequence[str], start: int, end: int, nodes: Sequence[int]
+    ) -> tuple[int, Sequence[int]]:
+        """End and candidates of the part of a name before its first comma, if the part is a name of the same entity."""
+        comma = list(words).index(",", start, end)
+        same = sorted(set(self.names[words[start:comma]]) & set(nodes))
+        return (comma, same) if same else (end, nodes)
 
     def _small_names(self, words: Sequence[str]) -> list[tuple[int, int, Sequence[int]]]:
         """Names of several content words that the text has in small letters."""
@@ -251,8 +266,9 @@ class LinkedText:
         around_M = _nodes(others)
         near_M = _nodes([other for other in others if other[0] - end < NEAR and start - other[1] < NEAR])
         nouns = stated_nouns(words, start, end)
-        named = linker._relations.within(_sentence(words, start - BEFORE, start, -1))
-        asked = linker._relations.within(_sentence(words, end, end + AFTER, 1))
+        after = _sentence(words, end, end + AFTER, 1)
+        named = linker._relations.within(_sentence(words, start - BEFORE, start, -1)) | linker._relations.within(after)
+        asked = linker._relations.within(after[:DIRECTLY])
         asked_kinds = {kind for each in asked if (kind := linker._relations.kind(each))}
         titled = view.titled(start)
         earlier = self._earlier.get(tuple(words[start:end]), {})
@@ -272,8 +288,9 @@ class LinkedText:
                     np.log1p(len(candidate.neighbour_words & context)),
                     np.log1p(_common(around_M, candidate.tails)),
                     np.log1p(_common(near_M, candidate.tails)),
-                    agreement(nouns, candidate.traits, candidate.kind),
-                    _fits(candidate, named, asked, asked_kinds),
+                    *agreement(nouns, candidate.traits, candidate.kind),
+                    not named.isdisjoint(candidate.relations),
+                    _fits(candidate, asked, asked_kinds),
                     titled and (1.0 if candidate.traits.human else -1.0),
                     not is_label and single in candidate.name_parts,
                     earlier.get(node, 0.0),
@@ -286,11 +303,11 @@ class LinkedText:
         return feature_NF, np.array(view.nil_features(start, end), np.float64)
 
 
-def _fits(candidate: CandidateFacts, named: set[int], asked: set[int], asked_kinds: set[Kind]) -> float:
-    """1 if the text names a relation of the candidate, −1 if those after the name are of another kind of entity."""
-    if not candidate.relations.isdisjoint(named | asked):
+def _fits(candidate: CandidateFacts, asked: set[int], kinds: set[Kind]) -> float:
+    """1 if the candidate has one of these relations, −1 if all entities that have them are of other kinds."""
+    if not candidate.relations.isdisjoint(asked):
         return 1.0
-    return -1.0 if asked_kinds and candidate.kind is not None and candidate.kind not in asked_kinds else 0.0
+    return -1.0 if kinds and candidate.kind is not None and candidate.kind not in kinds else 0.0
 
 
 def _nodes(mentions: Iterable[Mention]) -> npt.NDArray[np.int32]:
