@@ -75,9 +75,9 @@ def found_links(model: FactAwareLM, words: list[str]) -> dict[tuple[int, int], d
     """Probability of each outcome, entity or NIL, of the mentions that the linker finds."""
     found: dict[tuple[int, int], dict[str, float]] = defaultdict(dict)
     for mention in model.link(words):
-        found[mention.start, mention.end][mention.id] = mention.p
+        found[mention.start, mention.end][mention.id or NIL] = mention.p
     for outcomes in found.values():
-        outcomes[NIL] = max(0.0, 1 - sum(outcomes.values()))
+        outcomes.setdefault(NIL, max(0.0, 1 - sum(outcomes.values())))
     return found
 
 

@@ -175,10 +175,12 @@ class FactAwareLM:
         if links != "none":
             ways = joint_links(linked, limit=1 if links == "best" else 8)
             annotations = [(p, [Span(*span) for span in spans]) for p, spans in ways]
-            last = max((each.end for each in linked), default=0)
+            last = max((each.end for each in linked if each.candidates), default=0)
             annotations = with_running(self.run, self.model, words, annotations)
             begun = ((p, [span for span in spans if span.start >= last]) for p, spans in annotations)
-            linked = [*linked, *marginal_links(begun)]
+            running = marginal_links(begun)
+            begins = min((each.start for each in running), default=len(words))
+            linked = [*(each for each in linked if each.candidates or each.end <= begins), *running]
         return read(self.run, self.model, words, annotations), linked
 
     # Answers

@@ -170,8 +170,9 @@ def link(words: Words, kg: Kg = None, json: Json = False) -> None:
     rows = []
     for _, group in groupby(mentions, key=lambda mention: (mention.start, mention.end)):
         for place, mention in enumerate(islice(group, MAX_CANDIDATES)):
-            rows.append((mention.text if place == 0 else "", mention.id, mention.label, f"{mention.p:.1%}"))
-    print_table("", ("name", "id", "entity", ""), rows, right=(3,))
+            entity = (mention.label or "no entity of the graph", mention.description or "")
+            rows.append((mention.text if place == 0 else "", mention.id or "", *entity, f"{mention.p:.1%}"))
+    print_table("", ("name", "id", "entity", "description", ""), rows, right=(4,))
 
 
 def _open(

@@ -1,4 +1,5 @@
-"""Names, pronouns and other mentions of a prompt: the linker, then coreference on its most probable links.
+"""Names, pronouns and other mentions of a prompt: the linker, then coreference on its most probable links, then the
+names that are not in the graph.
 
 A pronoun, "the band" or a surname refers to whom its antecedent refers to, if the resolver is right:
 
@@ -12,6 +13,7 @@ from collections.abc import Sequence
 from kglm.linking.coreference import PRONOUNS, GraphResolver
 from kglm.linking.linker import Candidate, LinkedName, Linker
 from kglm.linking.spans import LinkedSpan
+from kglm.linking.unknown import with_unknown_names
 
 P_PRONOUN = 0.9
 P_SHORT_NAME = 0.95
@@ -40,7 +42,7 @@ class PromptLinker:
             for span in self._resolver.resolve(words, spans)
             if taken.isdisjoint(range(span.start, span.end))
         ]
-        return sorted([*linked, *resolved], key=lambda name: name.start)
+        return with_unknown_names(words, sorted([*linked, *resolved]))
 
 
 def _reliability(words: Sequence[str], span: LinkedSpan) -> float:
