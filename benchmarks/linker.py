@@ -2,9 +2,9 @@
 
 Fit the linker's weights on linked documents and measure them on the links of articles, which it cannot see.
 
-Every name of the graph in a text is an example. Its right outcome is the linked entity if a link has the same words, and
-NIL if the link leads outside of the graph, or if the name is a part of a longer link to another entity ("Paris" in a link
-to Paris Hilton). To learn what missing entities look like, some entities (--hide) are removed from the candidates of
+Every name of the graph in a text is an example. Its right outcome is the linked entity if a link has the same words,
+and NIL if the link leads outside of the graph, or if the name is a part of a longer link to another entity ("Paris" in
+a link to Paris Hilton). To learn what missing entities look like, some entities (--hide) are removed from the candidates of
 whole documents: their names must become NIL or another entity. With --unlinked, a name of common words that is nowhere
 linked in its document counts as half an example of NIL.
 
@@ -50,12 +50,12 @@ HELD = (
     "NIL: small common letters",
     "NIL: small among capitals",
 )
-"""Features whose weights stay as they are: links say little about them, or mislead, as well-known names are linked less."""
+"""Features whose weights stay as they are: links say little about them, as well-known names are linked less."""
 NAMES = (*FEATURES, *(f"NIL: {name}" for name in NIL_FEATURES))
 BESIDE = [NIL_FEATURES.index(name) for name in NIL_FEATURES if name.endswith((" after", " before", "longer name"))]
 SILVER = 0.25
-"""Weight of a name that was linked automatically. It is used only without a capital beside it, where links are reliable:
-these names balance the links of people, which rarely lead to the best known entities."""
+"""Weight of a name that was linked automatically, and only without a capital beside it, where links are reliable: these
+names balance the links of people, which rarely lead to the best known entities."""
 OUTSIDE = -1
 """Node of a link to an entity outside of the graph."""
 UNKNOWN = -2
@@ -103,9 +103,7 @@ def article_texts(graph: KnowledgeGraph, linker: Linker, path: Path) -> Iterator
         yield Text(article.tokens, links)
 
 
-def examples(
-    linker: Linker, text: Text, hidden: set[int], *, unlinked: bool = False
-) -> Iterator[Example]:
+def examples(linker: Linker, text: Text, hidden: set[int], *, unlinked: bool = False) -> Iterator[Example]:
     """All names of a text whose right outcome follows from its links. `hidden` entities are no candidates."""
     words, links = text
     at = {position: link for link in links for position in range(link[0], link[1])}
@@ -259,13 +257,20 @@ def main() -> None:
     if options.check:
         sets["check"] = examples_of(linked_texts(graph, documents(options.check), sources), 0.0)
     if options.test:
-        texts = islice(article_texts(graph, linker, options.test), bool(options.train_articles), None, 2 if options.train_articles else 1)
+        texts = islice(
+            article_texts(graph, linker, options.test),
+            bool(options.train_articles),
+            None,
+            2 if options.train_articles else 1,
+        )
         sets["test"] = examples_of(texts, 0.0)
         sets["test, same words"] = [each for each in sets["test"] if each.is_link]
     for title, found in sets.items():
         results = {name: measure(found, w) for name, w in (("prior", prior), ("in use", in_use), ("fitted", fitted))}
         columns = ("weights", *next(iter(results.values())))
-        print_table(columns, [(name, *each.values()) for name, each in results.items()], title=f"{title}, {len(found):,} names")
+        print_table(
+            columns, [(name, *each.values()) for name, each in results.items()], title=f"{title}, {len(found):,} names"
+        )
     if options.print_weights:
         for names_of, part in ((FEATURES, fitted[: len(FEATURES)]), (NIL_FEATURES, fitted[len(FEATURES) :])):
             print("\n".join(f"    {w:.2f},  # {name}" for name, w in zip(names_of, part.tolist(), strict=True)), "\n")

@@ -3,9 +3,9 @@
 Measure links and NIL on sentences written for this purpose: `benchmarks/linking.jsonl`.
 
 Each line has the graph it was written for (`world`: the bundled one; `shared`: --kg), a kind, and a text in which every
-name is marked with the ids it may be linked to: "[Lincoln|Q91] was shot", or with NIL if no entity of the graph is meant:
-"[Paris Hilton|NIL] was born in". A text that marks a pronoun expects it to be resolved. Lines at even places (from 0) are
-the half to look at during development, lines at odd places the half to report.
+name is marked with the ids it may be linked to: "[Lincoln|Q91] was shot", or with NIL if no entity of the graph is
+meant: "[Paris Hilton|NIL] was born in". A text that marks a pronoun expects it to be resolved. Lines at even places
+(from 0) are the half to look at during development, lines at odd places the half to report.
 
 Link: a found mention of exactly these words whose most probable entity is more probable than NIL.
   precision = right links / found links, recall = right links / expected links.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kglm.kg.graph import KnowledgeGraph
-from kglm.linking.linker import LinkedName, Linker, joint_links
+from kglm.linking.joint import joint_links
+from kglm.linking.linker import LinkedName, Linker
 from support.worlds import make_store
 
 FACTS = (

@@ -171,7 +171,7 @@ class LinkedMention:
 
 
 def linked_mentions(graph: KnowledgeGraph, words: Sequence[str], linked: Iterable[LinkedName]) -> list[LinkedMention]:
-    """One entry for each candidate of each name, in the order of the text; before them NIL, where it is most probable."""
+    """One entry for each candidate of each name, in the order of the text; first NIL where it is most probable."""
     describer = Describer(graph)
     found = []
     for name in linked:

@@ -171,8 +171,9 @@ class FactAwareLM:
             names = self.linker.names
             return read_sampled(self.run, self.model, words, names, ParticleConfig(PARTICLES), seed)
         annotations: list[tuple[float, Annotation]] = [(1.0, given)]
-        linked = self._prompt_linker.link(words, given) if links != "none" else [LinkedName.certain(*span) for span in given]
+        linked = [LinkedName.certain(*span) for span in given]
         if links != "none":
+            linked = self._prompt_linker.link(words, given)
             ways = joint_links(linked, limit=1 if links == "best" else 8)
             annotations = [(p, [Span(*span) for span in spans]) for p, spans in ways]
             last = max((each.end for each in linked if each.candidates), default=0)

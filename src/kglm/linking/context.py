@@ -33,7 +33,9 @@ NIL_FEATURES = (
     "number or date",
     "part of an unknown name",
 )
-_INDEFINITE = frozenset("a an my your his her our their some every each no another any".split())
+_INDEFINITE = frozenset(
+    ["a", "an", "my", "your", "his", "her", "our", "their", "some", "every", "each", "no", "another", "any"]
+)
 _CONNECTORS = frozenset(["-", "–", "/", "&"])
 _TITLES = """
 President Vice-President Chancellor Minister Senator Governor Mayor Judge Justice Ambassador King Queen Prince Princess
@@ -41,7 +43,8 @@ Emperor Empress Sultan Pope Saint St Sir Lady Lord Count Duke Baron Dr Mr Mrs Ms
 Colonel Captain Major Lieutenant Sergeant Marshal Commander Bishop Archbishop Cardinal Father Reverend Rabbi Imam
 """
 TITLES = frozenset(_TITLES.split())
-_ROLES = TITLES | frozenset("CEO CFO MP VP PM Congressman Congresswoman Representative Actor Singer Coach".split())
+_JOBS = frozenset("CEO CFO MP VP PM Congressman Congresswoman Representative Actor Singer Coach".split())
+_ROLES = TITLES | _JOBS
 
 
 class TextView:

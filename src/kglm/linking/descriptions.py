@@ -1,6 +1,6 @@
-"""Short descriptions that tell entities of one name apart: "Georgia – country in Asia", "Georgia – state, United States".
+"""Short descriptions that tell entities of one name apart: "Georgia – country in Asia", "Georgia – state, Mexico".
 
-The graph's own description, else one made of its facts: its classes or occupations and its country, else its first fact.
+The graph's own description, else one made of its facts: classes or occupations and country, else the first fact.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Mention detection: the names without a link that the linker is sure about.
 
-Many words of a text match a name in the graph without referring to it: "Hotel" in the name of a hotel, "David" before an
-unknown surname. The linker's probability of NIL says so; the least probability of a link is a setting.
+Many words of a text match a name in the graph without referring to it: "Hotel" in the name of a hotel, "David"
+before an unknown surname. The linker's probability of NIL says so; the least probability of a link is a setting.
 """
 
 from __future__ import annotations

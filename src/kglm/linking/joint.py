@@ -1,4 +1,4 @@
-"""Joint assignments of entities to all names of a text, and their marginals. A name without an entity (NIL) is in no span."""
+"""Joint assignments of entities to all names of a text, and their marginals. A name that is NIL has no span."""
 
 from __future__ import annotations
 

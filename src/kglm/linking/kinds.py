@@ -1,4 +1,4 @@
-"""Coarse kinds of entities, and the kind that the words beside a name state: "the novel X", "X is a city in", "actor X".
+"""Coarse kinds of entities, and the kind that words beside a name state: "the novel X", "X is a city in", "actor X".
 
 An entity's kind comes from its class names and occupations, else from its relations: what has a date of birth is a
 person. A class noun that is not listed still agrees with an entity of that class.
@@ -31,16 +31,17 @@ _NOUNS: dict[Kind, str] = {
         """,
     "place": """
         airport area borough building capital castle city colony commune community continent country county district
-        duchy empire kingdom municipality nation neighborhood neighbourhood palace parish port province region republic
-        settlement state suburb territory town township university village school college hospital station stadium museum
+        duchy empire kingdom municipality nation neighborhood neighbourhood palace parish port province region
+        republic settlement state suburb territory town township university village school college hospital station stadium
+        museum
         """,
     "nature": """
         bay canyon cape comet creek desert forest glacier gulf hill island lake moon mountain ocean peninsula planet
         range river sea star stream valley volcano waterfall
         """,
     "work": """
-        album anthem anime ballad ballet book comedy comic documentary drama episode essay fable film game magazine manga
-        miniseries movie musical newspaper novel novella opera painting play poem portrait record series sequel show
+        album anthem anime ballad ballet book comedy comic documentary drama episode essay fable film game magazine
+        manga miniseries movie musical newspaper novel novella opera painting play poem portrait record series sequel show
         single song soundtrack story symphony thriller tragedy trilogy western
         """,
     "group": """
@@ -49,8 +50,8 @@ _NOUNS: dict[Kind, str] = {
         ministry orchestra organisation organization party publisher quartet retailer studio team trio union
         """,
     "other": """
-        aircraft animal award battle car cat chemical currency dance day disease dog drink element event feeling festival
-        fish flower food fruit genre  horse language metal name number object plant prize
+        aircraft animal award battle car cat chemical currency dance day disease dog drink element event feeling
+        festival fish flower food fruit genre horse language metal name number object plant prize
         religion ship software sport style substance vehicle war word year
         """,
 }
@@ -96,12 +97,57 @@ _RELATIONS: dict[Kind, tuple[str, ...]] = {
     ),
 }
 KIND_OF_RELATION: dict[str, Kind] = {label: kind for kind, labels in _RELATIONS.items() for label in labels}
-_PLACE_OF = frozenset("city town village state country island county province republic kingdom region district".split())
+_PLACE_OF = frozenset(
+    [
+        "city",
+        "town",
+        "village",
+        "state",
+        "country",
+        "island",
+        "county",
+        "province",
+        "republic",
+        "kingdom",
+        "region",
+        "district",
+    ]
+)
 """Nouns that state the kind of a name after "of": "the city of X", but not "the capital of X"."""
 _BE = frozenset(["is", "was", "are", "were", "became"])
 _DETERMINERS = frozenset(["a", "an", "the", "one", "his", "her", "their", "its"])
 _STOP = frozenset(
-    "of that which who whose where in by from for to with and or on at is was were are has had whom , . ; : ( )".split()
+    [
+        "of",
+        "that",
+        "which",
+        "who",
+        "whose",
+        "where",
+        "in",
+        "by",
+        "from",
+        "for",
+        "to",
+        "with",
+        "and",
+        "or",
+        "on",
+        "at",
+        "is",
+        "was",
+        "were",
+        "are",
+        "has",
+        "had",
+        "whom",
+        ",",
+        ".",
+        ";",
+        ":",
+        "(",
+        ")",
+    ]
 )
 MAX_PHRASE = 7
 """Most words of a phrase such as "a British rock band"."""
@@ -177,4 +223,4 @@ def agreement(nouns: Sequence[str], traits: Traits, kind: Kind | None) -> tuple[
     return False, (0.5 if traits.kinds else 1.0) if kind in stated else -1.0
 
 
-_HUMAN = frozenset("person man woman human".split())
+_HUMAN = frozenset(["person", "man", "woman", "human"])

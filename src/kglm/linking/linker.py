@@ -2,8 +2,8 @@
 
 A mention is the longest name of the graph at its position; its first word has a capital letter or a digit. A name of
 several words in small letters ("barack obama") counts as well. All entities of that name are candidates, and the
-entities whose full name the text has used before ("Abraham Lincoln … Lincoln"). The score of a candidate e is a weighted
-sum of features f(e): its number of facts, whether the name is its label, links with this text elsewhere, the context's
+entities whose full name the text has used before ("Abraham Lincoln … Lincoln"). The score of a candidate e is a
+weighted sum of features f(e): its number of facts, whether the name is its label, links with this text elsewhere, the context's
 overlap with its relations and neighbours, the kind of thing that the text states, the relations that it asks for.
 The score of NIL weighs features g of the mention (see `context`): part of a longer name, a plain word, a number.
 
@@ -146,7 +146,7 @@ class Linker:
         return found
 
     def probabilities(self, words: Sequence[str], start: int, end: int, nodes: Sequence[int]) -> Floats:
-        """Probability of each candidate in `nodes` that words [start, end) refer to it, if they refer to one of them."""
+        """Probability of each candidate in `nodes` that words [start, end) refer to it, given that they do to one."""
         p_of = dict(LinkedText(self, words, (), [(start, end)]).linked(start, end, nodes).candidates)
         p_N = np.array([p_of[node] for node in nodes])
         return np.asarray(p_N / p_N.sum())
@@ -254,9 +254,7 @@ class LinkedText:
             nodes = self._earlier.setdefault(part, {})
             nodes[node] = max(p, nodes.get(node, 0.0))
 
-    def features(
-        self, start: int, end: int, nodes: Sequence[int], others: Sequence[Mention]
-    ) -> tuple[Floats, Floats]:
+    def features(self, start: int, end: int, nodes: Sequence[int], others: Sequence[Mention]) -> tuple[Floats, Floats]:
         """Features of each candidate (N × F) and of NIL (G)."""
         linker, words, view = self._linker, self._words, self._view
         name = hash_name(words[start:end])

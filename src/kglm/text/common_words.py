@@ -69,7 +69,8 @@ def is_common(word: str) -> bool:
     if small in COMMON_WORDS:
         return True
     return any(
-        small.endswith(ending) and (small[: -len(ending)] in COMMON_WORDS or small[: -len(ending)] + "e" in COMMON_WORDS)
+        small.endswith(ending)
+        and (small[: -len(ending)] in COMMON_WORDS or small[: -len(ending)] + "e" in COMMON_WORDS)
         for ending in _ENDINGS
         if len(small) > len(ending) + 2
     )
