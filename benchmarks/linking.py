@@ -21,7 +21,7 @@ import argparse
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,13 +29,21 @@ import numpy as np
 import torch
 
 import kglm
-from kglm.answer.model import FactAwareLM
+from kglm import bundled
+from kglm.answer.completion import LinkedMention, linked_mentions
+from kglm.kg.graph import KnowledgeGraph
+from kglm.linking.linker import Linker
+from kglm.linking.prompts import PromptLinker
 from table import print_table
 
 TABLE = Path(__file__).with_suffix(".jsonl")
 MARKED = re.compile(r"\[([^|\]]+)\|([^\]]+)\]")
 NIL = "NIL"
 BINS = 10
+
+
+Link = Callable[[list[str]], list[LinkedMention]]
+"""Finds the mentions of a text."""
 
 
 class Name(NamedTuple):
@@ -55,38 +63,44 @@ class Sentence(NamedTuple):
     names: list[Name]
 
 
-def sentences(model: FactAwareLM, graph: str, half: str) -> Iterator[Sentence]:
+def sentences(words_of: Callable[[str], list[str]], graph: str, half: str) -> Iterator[Sentence]:
     """The lines of one half for one graph. Names are found by words, so that tokenization does not matter."""
     for place, line in enumerate(TABLE.read_text().splitlines()):
         record = json.loads(line)
         if record["graph"] != graph or half not in ("both", ("dev", "test")[place % 2]):
             continue
         text = MARKED.sub(r"\1", record["text"])
-        words, names, at = model.words(text), [], 0
+        words, names, at = words_of(text), [], 0
         for name, ids in MARKED.findall(record["text"]):
-            inside = model.words(name)
+            inside = words_of(name)
             at = next(i for i in range(at, len(words)) if words[i : i + len(inside)] == inside)
             names.append(Name(at, at + len(inside), frozenset(ids.split("/"))))
             at += len(inside)
         yield Sentence(record["graph"], record["kind"], words, names)
 
 
-def found_links(model: FactAwareLM, words: list[str]) -> dict[tuple[int, int], dict[str, float]]:
+def link_to(graph: KnowledgeGraph) -> Link:
+    """The links of prompts to a graph that no run was trained with."""
+    linker = PromptLinker(Linker(graph))
+    return lambda words: linked_mentions(graph, words, linker.link(words))
+
+
+def found_links(link: Link, words: list[str]) -> dict[tuple[int, int], dict[str, float]]:
     """Probability of each outcome, entity or NIL, of the mentions that the linker finds."""
     found: dict[tuple[int, int], dict[str, float]] = defaultdict(dict)
-    for mention in model.link(words):
+    for mention in link(words):
         found[mention.start, mention.end][mention.id or NIL] = mention.p
     for outcomes in found.values():
         outcomes.setdefault(NIL, max(0.0, 1 - sum(outcomes.values())))
     return found
 
 
-def score(model: FactAwareLM, lines: Iterable[Sentence], *, errors: bool) -> tuple[dict[str, Counter[str]], list[Any]]:
+def score(link: Link, lines: Iterable[Sentence], *, errors: bool) -> tuple[dict[str, Counter[str]], list[Any]]:
     """Counts by kind, and (probability, right) of the most probable outcome of each name."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     sure: list[tuple[float, bool]] = []
     for line in lines:
-        found = found_links(model, line.words)
+        found = found_links(link, line.words)
         best = {span: max(outcomes, key=outcomes.__getitem__) for span, outcomes in found.items()}
         links = {span: id for span, id in best.items() if id != NIL}
         expected = {(name.start, name.end): name.expected for name in line.names}
@@ -144,11 +158,12 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     result: dict[str, Any] = {}
-    for graph, path in (("world", None), ("shared", options.kg)):
-        if graph == "shared" and path is None:
-            continue
-        model = kglm.load(kg=path)
-        counts, sure = score(model, sentences(model, graph, options.half), errors=options.errors)
+    model = kglm.load(bundled.RUN)
+    links: dict[str, Link] = {"world": model.link}
+    if options.kg:
+        links["shared"] = link_to(KnowledgeGraph.open(options.kg))
+    for graph, link in links.items():
+        counts, sure = score(link, sentences(model.words, graph, options.half), errors=options.errors)
         total = sum(counts.values(), Counter())
         rows = [(kind, *measures(count).values()) for kind, count in counts.items()]
         rows.append(("all", *measures(total).values()))

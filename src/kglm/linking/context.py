@@ -43,8 +43,8 @@ Emperor Empress Sultan Pope Saint St Sir Lady Lord Count Duke Baron Dr Mr Mrs Ms
 Colonel Captain Major Lieutenant Sergeant Marshal Commander Bishop Archbishop Cardinal Father Reverend Rabbi Imam
 """
 TITLES = frozenset(_TITLES.split())
-_JOBS = frozenset("CEO CFO MP VP PM Congressman Congresswoman Representative Actor Singer Coach".split())
-_ROLES = TITLES | _JOBS
+_JOBS = "CEO CFO MP VP PM Congressman Congresswoman Representative Actor Singer Coach"
+_ROLES = TITLES | frozenset(_JOBS.split())
 
 
 class TextView:

@@ -169,7 +169,7 @@ class _TextResolver:
             if small in NEUTER and _is_expletive(self._tokens, at):
                 return None
             return self._best([entity for entity in self._recent.values() if _agrees(small, entity.traits)], at, at + 1)
-        if small in DETERMINERS:
+        if small in DETERMINERS and not (at and self._tokens[at - 1] in _BE):  # "is the singer" refers to nobody
             return self._nominal(at)
         if word in self._by_name_part and len(word) > 2 and at not in self._covered and _stands_alone(self._tokens, at):
             return self._best(list(self._by_name_part[word].values()), at, at + 1, far=True)

@@ -32,8 +32,8 @@ _NOUNS: dict[Kind, str] = {
     "place": """
         airport area borough building capital castle city colony commune community continent country county district
         duchy empire kingdom municipality nation neighborhood neighbourhood palace parish port province region
-        republic settlement state suburb territory town township university village school college hospital station stadium
-        museum
+        republic settlement state suburb territory town township university village school college hospital
+        station stadium museum
         """,
     "nature": """
         bay canyon cape comet creek desert forest glacier gulf hill island lake moon mountain ocean peninsula planet
@@ -41,8 +41,8 @@ _NOUNS: dict[Kind, str] = {
         """,
     "work": """
         album anthem anime ballad ballet book comedy comic documentary drama episode essay fable film game magazine
-        manga miniseries movie musical newspaper novel novella opera painting play poem portrait record series sequel show
-        single song soundtrack story symphony thriller tragedy trilogy western
+        manga miniseries movie musical newspaper novel novella opera painting play poem portrait record series
+        sequel show single song soundtrack story symphony thriller tragedy trilogy western
         """,
     "group": """
         agency airline army association band bank brand broadcaster business choir church club company corporation
@@ -213,14 +213,16 @@ def stated_nouns(words: Sequence[str], start: int, end: int) -> list[str]:
 def agreement(nouns: Sequence[str], traits: Traits, kind: Kind | None) -> tuple[bool, float]:
     """How the stated nouns fit an entity: whether one is a class name of it, and how the coarse kinds agree.
 
-    The coarse kinds agree fully (1), or less if the entity has classes of which none is stated (0.5), or not (−1).
+    The coarse kinds agree fully (1), or less if a thing has classes of which none is stated (0.5), or not (−1).
     """
     if any(noun in traits.kinds or (noun in _HUMAN and traits.human) for noun in nouns):
         return True, 1.0
     stated = {KIND_OF_NOUN[noun] for noun in nouns if noun in KIND_OF_NOUN}
     if not stated or kind is None:
         return False, 0.0
-    return False, (0.5 if traits.kinds else 1.0) if kind in stated else -1.0
+    if kind not in stated:
+        return False, -1.0
+    return False, 0.5 if traits.kinds and kind != "person" else 1.0
 
 
 _HUMAN = frozenset(["person", "man", "woman", "human"])

@@ -15,7 +15,8 @@ from kglm.text.common_words import is_common
 from kglm.text.document import END, START
 from kglm.text.function_words import is_content
 
-JOINING = frozenset("of de da di du del della la le van von der den bin al el - & 's ’s".split())
+_JOINING = "of de da di du del della la le van von der den bin al el - & 's ’s"
+JOINING = frozenset(_JOINING.split())
 """Words inside of names, between capitalized ones: "Simone de Beauvoir", "University of Oslo"."""
 MAX_JOINING = 2
 """Most joining words between two capitalized words."""

@@ -11,12 +11,12 @@ WEIGHTS = (
     0.1,  # related words
     0.6,  # neighbour words
     0.4,  # facts with others
-    1.0,  # facts with near others
+    1.5,  # facts with near others
     2.5,  # stated class
     1.5,  # stated kind
     0.3,  # named relation
     1.5,  # relation after it
-    0.6,  # title
+    1.5,  # title
     -0.4,  # short name
     3.5,  # earlier
     -1.5,  # no proper name
