@@ -5,8 +5,8 @@ Fit the linker's weights on linked documents and measure them on the links of ar
 Every name of the graph in a text is an example. Its right outcome is the linked entity if a link has the same words,
 and NIL if the link leads outside of the graph, or if the name is a part of a longer link to another entity ("Paris" in
 a link to Paris Hilton). To learn what missing entities look like, some entities (--hide) are removed from the
-candidates of whole documents: their names must become NIL or another entity. With --unlinked, a name of common words that is
-nowhere linked in its document counts as half an example of NIL.
+candidates of whole documents: their names must become NIL or another entity. With --unlinked, a name of common words
+that is nowhere linked in its document counts as half an example of NIL.
 
 The weights maximise the log-likelihood of a conditional logit over candidates and NIL, with a Gaussian prior around the
 weights in use. Compared: the prior alone (the candidate with the most facts, never NIL), the weights in use, the fitted

@@ -106,30 +106,30 @@ def test_name_inside_a_longer_unknown_name_is_nil(linker: Linker, text: str) -> 
 
 
 def test_sole_candidate_of_another_kind_is_nil(linker: Linker) -> None:
-    [certain], [planet] = linker.link("France is a country".split()), linker.link("the planet France is".split())
+    [certain], [planet] = linker.link(["France", "is", "a", "country"]), linker.link(["the", "planet", "France", "is"])
     assert certain.node == linker.graph.number("Q142") and planet.p_nil > certain.p_nil
 
 
 def test_later_short_name_refers_to_the_full_name_before(linker: Linker, graph: KnowledgeGraph) -> None:
-    king, again = linker.link("We met Stephen King . Then King left".split())
+    king, again = linker.link(["We", "met", "Stephen", "King", ".", "Then", "King", "left"])
     assert king.node == again.node == graph.number("Q6")
-    alone = linker.link("Then King left".split())
+    alone = linker.link(["Then", "King", "left"])
     assert not alone or alone[0].p_nil > again.p_nil
 
 
 def test_parts_of_an_unknown_name_stay_unknown(linker: Linker) -> None:
-    names = linker.link("We met Paris Hilton . Then Paris left".split())
-    alone = linker.link("Then Paris left".split())
+    names = linker.link(["We", "met", "Paris", "Hilton", ".", "Then", "Paris", "left"])
+    alone = linker.link(["Then", "Paris", "left"])
     assert names[0].node is None and names[1].p_nil > alone[0].p_nil
 
 
 def test_names_of_several_words_are_found_in_small_letters(linker: Linker, graph: KnowledgeGraph) -> None:
-    assert [name.node for name in linker.link("stephen king was born in".split())] == [graph.number("Q6")]
-    assert linker.link("the king of france".split()) == []
+    assert [name.node for name in linker.link(["stephen", "king", "was", "born", "in"])] == [graph.number("Q6")]
+    assert linker.link(["the", "king", "of", "france"]) == []
 
 
 def test_a_comma_separates_two_names(linker: Linker, graph: KnowledgeGraph) -> None:
-    first, second = linker.link("He left Paris , Texas".split())
+    first, second = linker.link(["He", "left", "Paris", ",", "Texas"])
     assert (first.start, first.end, first.node) == (2, 3, graph.number("Q830149"))
     assert second.node == graph.number("Q1439")
 
@@ -161,4 +161,4 @@ def test_marginals_of_joint_links_are_the_probabilities_of_each_name(graph: Know
 
 
 def test_name_that_is_probably_nil_has_no_span_in_the_best_assignment(linker: Linker) -> None:
-    assert joint_links(linker.link("We met Paris Hilton".split()), limit=1)[0][1] == []
+    assert joint_links(linker.link(["We", "met", "Paris", "Hilton"]), limit=1)[0][1] == []

@@ -4,8 +4,8 @@ A mention is the longest name of the graph at its position; its first word has a
 several words in small letters ("barack obama") counts as well. All entities of that name are candidates, and the
 entities whose full name the text has used before ("Abraham Lincoln … Lincoln"). The score of a candidate e is a
 weighted sum of features f(e): its number of facts, whether the name is its label, links with this text elsewhere, the
-overlap of the context with its relations and neighbours, the kind of thing that the text states, the
-relations that it asks for. The score of NIL weighs features g of the mention (see `context`): part of a longer name, a plain word, a number.
+overlap of the context with its relations and neighbours, the kind of thing that the text states, the relations that it
+asks for. The score of NIL weighs features g of the mention (see `context`): part of a longer name, a plain word.
 
     p(e) ∝ exp(w · f(e)),    p(NIL) ∝ exp(v · g),    Σ_e p(e) + p(NIL) = 1
 
@@ -246,9 +246,9 @@ class LinkedText:
         words = tuple(self._words[name.start : name.end])
         parts: set[tuple[str, ...]] = {words}
         if node >= 0:
-            short = self._linker._candidates.of(node)
-            parts |= {(part,) for part in short.name_parts}
-            if short.traits.human and len(words) > 1:
+            entity = self._linker._candidates.of(node)
+            parts |= {(part,) for part in entity.name_parts}
+            if entity.kind in (None, "person") and len(words) > 1:
                 parts |= {(words[0],), (words[-1],)}
         for part in parts:
             nodes = self._earlier.setdefault(part, {})

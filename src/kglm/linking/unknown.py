@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from kglm.kg.literals.dates import date_words
 from kglm.linking.context import TITLES
 from kglm.linking.linker import LinkedName
-from kglm.text.common_words import is_common
+from kglm.text.common_words import OPENERS, is_common
 from kglm.text.document import END, START
 from kglm.text.function_words import is_content
 
@@ -57,7 +57,7 @@ def capital_sequences(words: Sequence[str]) -> Iterator[tuple[int, int]]:
 
 def _begins(words: Sequence[str], at: int) -> bool:
     word = words[at]
-    if not _is_capital(word) or word.casefold() in date_words():
+    if not _is_capital(word) or word.casefold() in OPENERS or word.casefold() in date_words():
         return False
     if word.rstrip(".") in TITLES and at + 1 < len(words) and words[at + 1] != "of":
         return False

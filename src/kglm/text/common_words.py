@@ -58,7 +58,9 @@ warm wash watch water wave way weak wear weather week weight welcome west wet wh
 window wine wing winner wish woman wonder wood word work worker world worry write wrong yard year yellow young apple
 independence titanic target adobe reading freedom justice liberty union gates lost
 """
-COMMON_WORDS = FUNCTION_WORDS | frozenset(_OPENERS.split()) | frozenset(_WORDS.split())
+OPENERS = frozenset(_OPENERS.split())
+"""Words that often begin sentences and are rarely part of a name: adverbs, days, months, numbers."""
+COMMON_WORDS = FUNCTION_WORDS | OPENERS | frozenset(_WORDS.split())
 _ENDINGS = ("s", "es", "ed", "d", "ing", "ly", "er", "'s")
 
 
