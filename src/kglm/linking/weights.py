@@ -22,8 +22,8 @@ WEIGHTS = (
     -1.3,  # no proper name
 )
 NIL_WEIGHTS = (
-    -1.2,  # bias
-    1.55,  # one word
+    -2.0,  # bias
+    2.35,  # one word
     3.1,  # capital after
     2.4,  # name after
     3.1,  # capital before
