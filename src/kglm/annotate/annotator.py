@@ -41,7 +41,7 @@ class AnnotateConfig:
 
     linker: bool = True
     """Link names that no article link marks."""
-    min_p: float = 0.7
+    min_p: float = 0.5
     """Least probability of the linker's best candidate."""
     ner: str | None = None
     """spaCy pipeline that detects names; without one, capital letters do."""
