@@ -22,6 +22,9 @@ MARKERS = {"@@END@@": "end of sentence", "@@UNKNOWN@@": "unknown word"}
 """Words of the vocabulary that stand for something else; tables show the meaning, JSON the marker."""
 MIN_SHARE = 0.005
 """Share of a word's probability below which a reason is not shown."""
+NO_ENTITY = "no entity of the graph"
+SHOWN_P = 0.005
+"""Less probable entities of a name, and NIL, are not shown."""
 MAX_CANDIDATES = 5
 """Entities that `kglm link` shows for a name; JSON has all."""
 Words = Annotated[
@@ -87,9 +90,13 @@ def complete(
 
 
 def _print_completion(completion: Completion, why: bool) -> None:
-    for mention in completion.mentions:
-        if mention.p >= 0.005:
-            print_line(str(mention))
+    for _, group in groupby(completion.mentions, key=lambda mention: (mention.start, mention.end)):
+        mentions = list(group)
+        for mention in mentions:
+            if mention.p >= SHOWN_P:
+                print_line(str(mention))
+        if mentions[0].id is not None and mentions[0].p_nil >= SHOWN_P:
+            print_line(f"{mentions[0].text} = {NO_ENTITY}, {mentions[0].p_nil:.1%}")
     rows: list[tuple[str, float, str]] = []
     for word in completion.words:
         reasons = [reason for reason in word.reasons if reason.p >= MIN_SHARE * word.p][: None if why else 1]
@@ -169,9 +176,12 @@ def link(words: Words, kg: Kg = None, json: Json = False) -> None:
         return
     rows = []
     for _, group in groupby(mentions, key=lambda mention: (mention.start, mention.end)):
-        for place, mention in enumerate(islice(group, MAX_CANDIDATES)):
-            entity = (mention.label or "no entity of the graph", mention.description or "")
+        listed = list(islice(group, MAX_CANDIDATES))
+        for place, mention in enumerate(listed):
+            entity = (mention.label or NO_ENTITY, mention.description or "")
             rows.append((mention.text if place == 0 else "", mention.id or "", *entity, f"{mention.p:.1%}"))
+        if listed[0].id is not None and listed[0].p_nil >= SHOWN_P:
+            rows.append(("", "", NO_ENTITY, "", f"{listed[0].p_nil:.1%}"))
     print_table("", ("name", "id", "entity", "description", ""), rows, right=(4,))
 
 
