@@ -167,7 +167,7 @@ def entity_kind(traits: Traits, relation_labels: Iterable[str], description: str
                 votes[kind] = votes.get(kind, 0) + 1
     if not votes and description:
         return KIND_OF_NOUN.get(_head(description.casefold().split()))
-    return max(votes, key=lambda kind: votes[kind]) if votes else None
+    return max(votes.items(), key=lambda vote: vote[1])[0] if votes else None
 
 
 def _head(words: Sequence[str]) -> str:

@@ -115,14 +115,19 @@ class Linker:
         weights: tuple[Sequence[float], Sequence[float]] = (WEIGHTS, NIL_WEIGHTS),
         anchors: Anchors | None = None,
         traits: TraitReader | None = None,
+        nil_bias: float = 0.0,
     ) -> None:
-        """`introductions`: number of training mentions by node; `weights`: of `FEATURES` and of `NIL_FEATURES`."""
+        """`introductions`: number of training mentions by node; `weights`: of `FEATURES` and of `NIL_FEATURES`.
+
+        `nil_bias` is added to the score of NIL, for texts that name entities of the graph more often than articles do.
+        """
         self.graph = graph
         self.names = NameIndex.for_graph(graph) if names is None else names
         self._anchors = anchors or Anchors()
         if anchors is not None:
             self.names = self.names.including(anchors.names())
         self._weight_F, self._weight_G = (np.array(each, np.float64) for each in weights)
+        self._weight_G[0] += nil_bias  # the weight of the constant feature
         self.traits = traits or TraitReader(graph)
         self._candidates = CandidateReader(graph, self.traits, introductions or {})
         self._relations = RelationNames(graph)

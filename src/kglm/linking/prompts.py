@@ -15,6 +15,8 @@ from kglm.linking.linker import Candidate, LinkedName, Linker
 from kglm.linking.spans import LinkedSpan
 from kglm.linking.unknown import with_unknown_names
 
+NIL_BIAS = -0.5
+"""Prompts name entities of the graph more often than articles do: added to the score of NIL."""
 P_PRONOUN = 0.9
 P_SHORT_NAME = 0.95
 """Probability that the resolver is right about a pronoun or nominal, and about a part of a name."""

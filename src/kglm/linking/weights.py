@@ -13,7 +13,7 @@ WEIGHTS = (
     0.25,  # facts with others
     1.0,  # facts with near others
     2.2,  # stated class
-    1.3,  # stated kind
+    1.8,  # stated kind
     0.25,  # named relation
     1.2,  # relation after it
     1.3,  # title
