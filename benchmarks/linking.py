@@ -30,7 +30,7 @@ import torch
 
 import kglm
 from kglm import bundled
-from kglm.answer.completion import LinkedMention, linked_mentions
+from kglm.answer.mentions import LinkedMention, linked_mentions
 from kglm.kg.graph import KnowledgeGraph
 from kglm.linking.linker import Linker
 from kglm.linking.prompts import NIL_BIAS, PromptLinker

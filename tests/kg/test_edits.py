@@ -142,7 +142,7 @@ class TestForks:
         (("set", "Q76", "P569", "2013-13-45"), LiteralError, "2013-13-45"),
         (("set", "Q76", "P569", "T::11::nonsense"), LiteralError, "nonsense"),
         (("set", "Q76", "P569", "some day"), LiteralError, "'some day' is not a date; write it like 21 March 2013"),
-        (("add", BORN, "P26", "Q5"), GraphError, "is a date or quantity"),
+        (("add", BORN, "P26", "Q5"), GraphError, "is a literal"),
     ],
 )
 def test_invalid_edit_changes_nothing(

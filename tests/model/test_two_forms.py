@@ -20,7 +20,7 @@ from kglm.model.mention_state import document_states
 from kglm.model.text import Text
 from kglm.model.types import Type
 from kglm.train.chunks import whole
-from support.toys import FACTS, MORE_FACTS, OPTIONS, Step, Toy, annotated, make_toy, random_texts
+from support.toys import ALL_OPTIONS, FACTS, MORE_FACTS, Step, Toy, annotated, make_toy, random_texts
 
 LENGTH = 9
 CASES = ("best", "everything on", "paper", "window", "no facts", "topic")
@@ -39,7 +39,7 @@ class Case(NamedTuple):
 @pytest.fixture(scope="module", params=[(name, seed) for name in CASES for seed in range(3)], ids=str)
 def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Case:
     name, seed = request.param
-    toy = make_toy(tmp_path_factory.mktemp("toy"), **({"facts": (*FACTS, *MORE_FACTS)} | OPTIONS[name]))
+    toy = make_toy(tmp_path_factory.mktemp("toy"), **({"facts": (*FACTS, *MORE_FACTS)} | ALL_OPTIONS[name]))
     [steps] = random_texts(toy, LENGTH, 1, seed=seed)
     surface = annotated(toy, steps).tokens
     words = torch.tensor([toy.vocabulary.encode(surface)])

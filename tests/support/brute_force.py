@@ -12,6 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from kglm.kg.literals.literal import is_text
 from kglm.model.buckets import bucket, frequency_bucket
 from kglm.model.types import Type
 from kglm.text.document import END, START
@@ -51,9 +52,10 @@ def word_probability(toy: Toy, h_x: Tensor, node: int, word: str, before: tuple[
             if said is None:
                 continue
             score = float((query @ encoded_ALH[row, place]).exp())
-            alias_so_far = aliases.surface[row * width : row * width + place]
+            first = 0 if is_text(toy.graph.id(node)) else row * width  # a text is one name in all rows
+            alias_so_far = aliases.surface[first : row * width + place]
             if model.config.latent.alias_order and alias_so_far == before:
-                score *= math.exp(float(model.renderer.order[min(place, 1)]))
+                score *= math.exp(float(model.renderer.order[min(len(alias_so_far), 1)]))
             total += score
             mass += score if said == word else 0.0
     if word in vocabulary:

@@ -13,6 +13,7 @@ import torch
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import NEW
 from kglm.kg.literals.literal import is_literal
+from kglm.kg.literals.texts import text_id
 from kglm.model.aliases import AliasTable
 from kglm.model.awd_lstm import AwdLstm
 from kglm.model.base import KglmConfig, Scores
@@ -62,6 +63,8 @@ OPTIONS = {
     "topic": {"latent": LatentConfig(facts="topic"), "topic": "Q1"},
     "nobody's topic": {"latent": LatentConfig(facts="topic")},
 }
+ALL_OPTIONS = OPTIONS | {"long text": {"facts": (*FACTS, ("Q1", "P2", text_id("Boy is Mario is Boy is Mario")))}}
+"""With a text of more words than an entity has alias slots."""
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import Literal, TypedDict, Unpack, get_args
 
 from kglm import bundled
-from kglm.answer.completion import Completion, GeneratedWord, LinkedMention, linked_mentions
+from kglm.answer.completion import Completion, GeneratedWord
 from kglm.answer.generate import GenerateConfig, generate
+from kglm.answer.mentions import LinkedMention, linked_mentions
 from kglm.answer.next_word import NextWordConfig, next_words
 from kglm.answer.reading import Annotation, Reading, Span, read
-from kglm.answer.running import with_running
+from kglm.answer.running import unfinished_name_start, with_running
 from kglm.answer.sampled import read_sampled
 from kglm.errors import ConfigError, DataError
 from kglm.kg.edits import FactEdit, NewEntity
@@ -176,12 +177,10 @@ class FactAwareLM:
             linked = self._prompt_linker.link(words, given)
             ways = joint_links(linked, limit=1 if links == "best" else 8)
             annotations = [(p, [Span(*span) for span in spans]) for p, spans in ways]
-            last = max((each.end for each in linked if each.candidates), default=0)
+            start = unfinished_name_start(self.run, words, [span for _, spans in annotations for span in spans])
             annotations = with_running(self.run, self.model, words, annotations)
-            begun = ((p, [span for span in spans if span.start >= last]) for p, spans in annotations)
-            running = marginal_links(begun)
-            begins = min((each.start for each in running), default=len(words))
-            linked = [*(each for each in linked if each.candidates or each.end <= begins), *running]
+            begun = ((p, [span for span in spans if span.start >= start]) for p, spans in annotations)
+            linked = [*(each for each in linked if each.end <= start), *marginal_links(begun)]
         return read(self.run, self.model, words, annotations), linked
 
     # Answers
@@ -197,13 +196,13 @@ class FactAwareLM:
         limits: NextWordConfig | None = None,
         seed: int = 0,
     ) -> Completion:
-        """Predict the next word: the `top` most probable words with their reasons, and the whole distribution."""
+        """Predict how a text goes on: the `top` most probable answers and next words, with the facts behind each."""
         if top < 0:
             raise ConfigError(f"top = {top}", remedy="give 0 or more")
         if edits:
             return self.edited(edits).complete(prompt, entities, top=top, links=links, limits=limits, seed=seed)
         reading, linked = self.read(prompt, entities, links=links, seed=seed)
-        return Completion.of(self.graph, reading.surface[1:], linked, next_words(reading, limits), top=top)
+        return Completion.of(self.graph, reading, linked, next_words(reading, limits), top=top, limits=limits)
 
     def generate(
         self,

@@ -38,8 +38,12 @@ def read_sampled(
     histories = found.histories.select(np.array([group[0] for group in groups.values()]))
     weight_S = np.array([share_S[group].sum() for group in groups.values()])
     h_D, state = encode(model, components.vocabulary.encode(surface))
-    reading = Reading(components, model, surface, state, h_D, histories, weight_S / weight_S.sum())
-    return reading, marginal_links(zip(share_S.tolist(), map(_spans, found.paths()), strict=True))
+    annotations = [_spans(path) for path in found.paths()]
+    chosen = tuple(
+        [Span(start + 1, end + 1, node) for start, end, node in annotations[each[0]]] for each in groups.values()
+    )
+    reading = Reading(components, model, surface, state, h_D, histories, weight_S / weight_S.sum(), chosen)
+    return reading, marginal_links(zip(share_S.tolist(), annotations, strict=True))
 
 
 def _spans(steps: Iterable[tuple[int, int]]) -> list[Span]:

@@ -96,7 +96,7 @@ def _notes(store: Store) -> Iterator[Finding]:
     counts = store.counts()
     yield Finding("note", place, ", ".join(f"{count:,} {name}" for name, count in counts.items()))
     [[nameless]] = store.rows(
-        "SELECT count(*) FROM entity e WHERE id NOT GLOB '[TV]::*'"
+        "SELECT count(*) FROM entity e WHERE id NOT GLOB '[STV]::*'"
         " AND NOT EXISTS (SELECT 1 FROM name n WHERE n.entity = e.number)"
     )
     if nameless:

@@ -41,10 +41,19 @@ class NewEntity(NamedTuple):
         return cls(id.strip(), tuple(names.split("|")))
 
 
-def plan(graph: KnowledgeGraph, edit: FactEdit | NewEntity) -> list[Change]:
+class RelationType(NamedTuple):
+    """The type of the values of a relation, as in "quantity:metre"; it decides how later edits read them."""
+
+    relation: str
+    type: str
+
+
+def plan(graph: KnowledgeGraph, edit: FactEdit | NewEntity | RelationType) -> list[Change]:
     """Return the changes that carry out `edit`, without applying them."""
     if isinstance(edit, NewEntity):
         return _creation(graph, edit)
+    if isinstance(edit, RelationType):
+        return [Change("type", edit.relation, tail=edit.type, statement=graph.datatype(edit.relation))]
     action, head, relation, tail = resolve_edit(graph, edit)
     if head == tail:
         raise GraphError(f"head and tail of the fact are both {head}", remedy="give two different entities")

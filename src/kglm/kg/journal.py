@@ -19,13 +19,13 @@ from kglm.errors import GraphError
 from kglm.files.records import decode_record
 from kglm.kg.arrays import canonical_id
 from kglm.kg.literals.literal import is_literal
-from kglm.kg.schema import FactRow
+from kglm.kg.schema import AUTHOR, DATATYPE, FactRow
 from kglm.kg.seals import REMEDY as SEAL_REMEDY
 from kglm.kg.store import Store
 
-Action = Literal["add", "remove", "link", "unlink", "create"]
-_INVERSE: dict[str, Action] = {"add": "remove", "remove": "add", "link": "unlink", "unlink": "link"}
-_KINDS = {"create": "create", "remove": "remove", "unlink": "remove", "add": "add", "link": "add"}
+Action = Literal["add", "remove", "link", "unlink", "create", "type"]
+_INVERSE: dict[str, Action] = {"add": "remove", "remove": "add", "link": "unlink", "unlink": "link", "type": "type"}
+_KINDS = {"type": "type", "create": "create", "remove": "remove", "unlink": "remove", "add": "add", "link": "add"}
 _NUMBER = "(SELECT number FROM entity WHERE id = ?)"
 _FACT = f"head = ? AND relation = ? AND tail = {_NUMBER}"
 _CHECK = "check the graph with: kglm doctor KG"
@@ -39,6 +39,7 @@ class Change(NamedTuple):
     `add`, `remove`: the fact (head, relation, tail) with `rank`.
     `link`, `unlink`: the fact becomes, or stops being, a qualifier of the statement whose tail is `statement`.
     `create`: the entity `head` with `names`. An undo leaves it: an entity without facts has no effect.
+    `type`: the values of the relation `head` have the type `tail`; before, they had the type `statement`.
     """
 
     action: Action
@@ -213,7 +214,9 @@ class _RelationFacts:
         return tail in self.qualifiers or tail in self.statements
 
 
-def apply(store: Store, changes: Sequence[Change], *, expected: int, undoes: int | None = None) -> int:
+def apply(
+    store: Store, changes: Sequence[Change], *, expected: int, undoes: int | None = None, author: str | None = None
+) -> int:
     """Write an edit to disk and return its number. `expected` is the generation it was planned on."""
     with store.transaction() as connection:
         if store.generation != expected:
@@ -225,6 +228,8 @@ def apply(store: Store, changes: Sequence[Change], *, expected: int, undoes: int
             "INSERT INTO edit VALUES (?, ?, ?, ?)",
             (number, datetime.now(UTC).isoformat(timespec="seconds"), undoes, digest.hexdigest()),
         )
+        if author:
+            connection.execute("INSERT INTO meta VALUES (?, ?)", (f"{AUTHOR}{number}", author))
         _Writer(connection).perform(changes)
         detail = cache(lambda *values: json.dumps(values, ensure_ascii=False))  # of most changes the same
         connection.executemany(
@@ -266,7 +271,11 @@ def last_edit(store: Store) -> tuple[int, list[Change]]:
 def inverse(changes: Sequence[Change]) -> list[Change]:
     """Changes that undo `changes`; created entities stay."""
     return [
-        change._replace(action=_INVERSE[change.action]) for change in reversed(changes) if change.action in _INVERSE
+        change._replace(action=_INVERSE[change.action], tail=change.statement, statement=change.tail)
+        if change.action == "type"
+        else change._replace(action=_INVERSE[change.action])
+        for change in reversed(changes)
+        if change.action in _INVERSE
     ]
 
 
@@ -291,6 +300,9 @@ class _Writer:
             if kind == "create":
                 for change in run:
                     self._create(change)
+            elif kind == "type":
+                for change in run:
+                    self._set_type(change)
             elif kind == "remove":
                 self._unlink(links)
                 self._remove(facts)
@@ -304,6 +316,16 @@ class _Writer:
             "INSERT INTO name VALUES (?, ?, ?, ?)",
             [(number, place, name, name.casefold()) for place, name in enumerate(change.names)],
         )
+
+    def _set_type(self, change: Change) -> None:
+        key = DATATYPE + change.head
+        if change.tail:
+            self._connection.execute(
+                "INSERT INTO meta VALUES (?, ?) ON CONFLICT(key) DO UPDATE SET value = excluded.value",
+                (key, change.tail),
+            )
+        else:
+            self._connection.execute("DELETE FROM meta WHERE key = ?", (key,))
 
     def _remove(self, facts: Sequence[Change]) -> None:
         self._connection.executemany(f"DELETE FROM fact WHERE {_FACT}", map(self._key, facts))

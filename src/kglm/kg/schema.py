@@ -7,7 +7,8 @@ fact(number, head, relation, tail, rank)     rank 0 normal, 1 preferred; each tr
 qualifier(statement, fact)                   `fact` (relation P…:P…) qualifies the fact `statement`
 redirect(source, target)                     Wikipedia titles
 edit, change                                 the journal: edits, their time, their changes, and which edit they undo
-meta(key, value)                             digest of the import, language
+meta(key, value)                             digest of the import, language; `datatype:P…` the type of a relation's
+                                             values, `author:N` who made edit N
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from kglm.kg.ids import REFLEXIVE
 VERSION = 1
 APPLICATION_ID = 0x6B676C6D  # "kglm" in ASCII: identifies graph files
 RANKS = ("normal", "preferred")
+DATATYPE, AUTHOR = "datatype:", "author:"
+"""Beginnings of keys in the table `meta`."""
 
 SCHEMA = """
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;

@@ -23,7 +23,7 @@ from kglm.errors import DataError, KglmError
 from kglm.files import sync_directory, writing
 from kglm.kg.importers.records import Batch
 from kglm.kg.literals.literal import is_literal
-from kglm.kg.schema import create_indexes, create_schema
+from kglm.kg.schema import DATATYPE, create_indexes, create_schema
 from kglm.kg.seals import BlockChecks, ImportRecord, compute_seal, content_state, write_seal
 from kglm.progress import Advance
 
@@ -106,6 +106,8 @@ class Staging:
                 with self._connection:
                     self._connection.executescript(f"BEGIN; {_SCHEMA}")
                     self._connection.execute("INSERT INTO job VALUES (?)", (text,))
+            with self._connection:  # an import that an earlier version began has no such table
+                self._connection.execute("CREATE TABLE IF NOT EXISTS datatype(relation TEXT, type TEXT)")
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, isolation_level="IMMEDIATE")
@@ -137,6 +139,7 @@ class Staging:
             connection.executemany("INSERT INTO qualifier VALUES (?, ?, ?)", batch.qualifiers)
             connection.executemany("INSERT INTO relation VALUES (?, ?)", batch.relations)
             connection.executemany("INSERT INTO redirect VALUES (?, ?)", batch.redirects)
+            connection.executemany("INSERT INTO datatype VALUES (?, ?)", batch.datatypes)
             connection.executemany(
                 "INSERT INTO skipped VALUES (?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count",
                 batch.skipped.items(),
@@ -224,7 +227,7 @@ class Staging:
         )
 
     def _keep_near(self, seeds: Iterable[str], hops: int) -> None:
-        """Keep facts whose head and tail are within `hops` of the seeds; a date or quantity is kept with its head."""
+        """Keep facts whose head and tail are within `hops` of the seeds; a literal is kept with its head."""
         execute = self._connection.execute
         execute("CREATE INDEX all_fact_head ON all_fact(head)")
         execute("CREATE INDEX all_fact_tail ON all_fact(tail)")
@@ -239,14 +242,14 @@ class Staging:
         for hop in range(1, hops + 1):
             execute(
                 "INSERT OR IGNORE INTO near SELECT f.tail, ?1 FROM near n JOIN all_fact f ON f.head = n.id"
-                " WHERE n.hop = ?1 - 1 AND f.tail NOT GLOB '[TV]::*'"
+                " WHERE n.hop = ?1 - 1 AND f.tail NOT GLOB '[STV]::*'"
                 " UNION SELECT f.head, ?1 FROM near n JOIN all_fact f ON f.tail = n.id WHERE n.hop = ?1 - 1"
                 " AND NOT EXISTS (SELECT 1 FROM hub WHERE hub.id = n.id AND hub.relation = f.relation)",
                 (hop,),
             )
         execute(
             "DELETE FROM all_fact WHERE head NOT IN (SELECT id FROM near)"
-            " OR (tail NOT GLOB '[TV]::*' AND tail NOT IN (SELECT id FROM near))"
+            " OR (tail NOT GLOB '[STV]::*' AND tail NOT IN (SELECT id FROM near))"
         )
 
     def _write_entities(self, filtered: bool) -> None:
@@ -323,5 +326,10 @@ class Staging:
                 digest.update(f"{first}\t{second}\t{third}\n".encode())
         values = {"identity": digest.hexdigest(), "language": language}
         self._connection.executemany("INSERT INTO graph.meta VALUES (?, ?)", values.items())
+        self._connection.execute(
+            "INSERT OR IGNORE INTO graph.meta SELECT ? || relation, type FROM main.datatype"
+            " WHERE relation IN (SELECT id FROM graph.relation) ORDER BY rowid",
+            (DATATYPE,),
+        )
         write_seal(self._connection, compute_seal(self._connection, "graph"), "graph")
         self._state = content_state(self._connection, "graph")

@@ -13,7 +13,7 @@ from kglm.errors import DataError, KglmError, VersionError
 from kglm.files import reading, writing
 from kglm.kg.ids import normalise_title
 from kglm.kg.integrity import Integrity
-from kglm.kg.schema import APPLICATION_ID, VERSION, FactRow
+from kglm.kg.schema import APPLICATION_ID, DATATYPE, VERSION, FactRow
 from kglm.kg.seals import SealedChanges, compute_seal, write_seal
 
 BUSY_SECONDS = 30
@@ -276,6 +276,11 @@ class Store:
             (text, text.casefold(), limit),
         )
         return [Found(id, label, match, facts, about) for id, match, _, facts, label, about in rows]
+
+    def datatype(self, relation: str) -> str:
+        """Type of the values of a relation; empty if none is stored."""
+        rows = self.checked_rows("SELECT value FROM meta WHERE key = ?", (DATATYPE + relation,))
+        return str(rows[0][0]) if rows else ""
 
     def by_title(self, title: str) -> str | None:
         """Entity id of a Wikipedia title after following redirects; None if there is none or redirects form a cycle."""

@@ -194,15 +194,14 @@ class _MentionWords:
         self._entity.append(self._nodes.setdefault(node, len(self._nodes)))
 
     def result(self) -> MentionWords:
-        match_IJ = torch.zeros(len(self._position), self._aliases.slots, dtype=torch.bool)
+        alias_UAL = self._aliases.stack(list(self._nodes))
+        match_IJ = torch.zeros(len(self._position), alias_UAL.shape[1] * alias_UAL.shape[2], dtype=torch.bool)
         if self._match:
             match_IJ[tuple(torch.tensor(self._match).T)] = True
-        order_IJ = torch.zeros(len(self._position), self._aliases.slots, dtype=torch.int64)
+        order_IJ = torch.zeros(match_IJ.shape, dtype=torch.int64)
         if self._order:
             word, slot, kind = torch.tensor(self._order).T
             order_IJ[word, slot] = kind
-        tables = [self._aliases[node].words_AL for node in self._nodes]
-        alias_UAL = np.stack(tables) if tables else np.zeros((0, *self._aliases.shape), np.int64)
         return MentionWords(
             _longs(self._position),
             _longs(self._entity),

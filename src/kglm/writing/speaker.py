@@ -15,7 +15,7 @@ from typing import NamedTuple
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import INSTANCE_OF, REVERSE
 from kglm.kg.literals.dates import YEAR, Date
-from kglm.kg.literals.literal import is_date, is_literal, quantity_unit
+from kglm.kg.literals.literal import is_date, is_literal, is_text, quantity_unit
 from kglm.linking.traits import TraitReader
 from kglm.writing.english import Pronoun, indefinite, possessive_mark, pronoun_for, say_date, say_quantity, separators
 from kglm.writing.english import verb as conjugated
@@ -280,6 +280,8 @@ class Speaker:
             if date is None:
                 return None
             return [*([Segment(f"{date.preposition} ")] if form == "on" else []), Segment(date.text, node, "KG")]
+        if is_text(id):
+            return [Segment(self.graph.aliases(node)[0], node, "KG")] if not form else None
         if is_literal(id):
             text = say_quantity(self.graph.aliases(node), rng)
             measured = quantity_unit(id) is not None and text is not None and text[-1].isalpha()

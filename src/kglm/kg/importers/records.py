@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from kglm.errors import LiteralError
 from kglm.kg.ids import is_item_id, is_relation_id, mint, normalise_title
@@ -18,6 +19,25 @@ PROBLEMS_KEPT = 20
 
 
 @dataclass(frozen=True, slots=True)
+class OwnOptions:
+    """Options for tables of one's own: what their content does not decide, or decides wrongly."""
+
+    types: tuple[tuple[str, str], ...] = ()
+    """Types of relations by name, as in ("height", "quantity:metre")."""
+    header: bool | None = None
+    """Whether the first row has the names of the columns."""
+    delimiter: str | None = None
+    decimal: Literal["point", "comma"] | None = None
+    """Decimal mark of numbers that could be read with either."""
+    split: str = ";"
+    """What divides several values in a cell; empty if nothing does."""
+    kinds: tuple[str, ...] = ()
+    """What the entities of a file are instances of: "FILE=KIND", or "file-name" for the names of all files."""
+    skip_bad_lines: bool = False
+    """Import the lines that can be read, if others cannot; otherwise nothing is imported then."""
+
+
+@dataclass(frozen=True, slots=True)
 class ImportOptions:
     """Options for reading sources."""
 
@@ -27,6 +47,7 @@ class ImportOptions:
     """Read terms that are not ids as names, and make ids from them (Q_…, P_…): for graphs without ids."""
     iso_years: bool = False
     """Years before Christ are numbered as in ISO 8601 and RDF (0000 is 1 BC), not as in Wikidata's JSON."""
+    own: OwnOptions = OwnOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +79,8 @@ class Batch:
     """id, label"""
     redirects: list[tuple[str, str]] = field(default_factory=list)
     """title, target title"""
+    datatypes: list[tuple[str, str]] = field(default_factory=list)
+    """id of a relation, type of its values"""
     skipped: Counter[str] = field(default_factory=Counter)
     problems: list[tuple[int, str]] = field(default_factory=list)
     """line, description"""
@@ -79,6 +102,7 @@ class Batch:
         The article title is added as an alias. If it differs from the label only in case, its case wins: "Henry I of
         England" replaces "henry i of england".
         """
+        description = " ".join(description.split()) if description else None
         self.entities.append((id, description or None, normalise_title(title) if title else None))
         name = _title_name(title) if isinstance(title, str) else ""
         if isinstance(label, str) and label.casefold() == name.casefold() and not name[1:].islower():
