@@ -21,7 +21,7 @@ from kglm.answer.completion import Completion, GeneratedWord
 from kglm.answer.generate import GenerateConfig, generate
 from kglm.answer.mentions import LinkedMention, linked_mentions
 from kglm.answer.next_word import NextWordConfig, next_words
-from kglm.answer.reading import Annotation, Reading, Span, read
+from kglm.answer.reading import Annotation, Reading, Span, check_annotation, read
 from kglm.answer.running import unfinished_name_start, with_running
 from kglm.answer.sampled import read_sampled
 from kglm.errors import ConfigError, DataError
@@ -132,7 +132,9 @@ class FactAwareLM:
     def link(self, prompt: str | Sequence[str], entities: Sequence[str | Span] = ()) -> list[LinkedMention]:
         """Find names in a text and list the entities they may refer to, with probabilities."""
         words = self.words(prompt)
-        return linked_mentions(self.graph, words, self._prompt_linker.link(words, self.spans(words, entities)))
+        given = self.spans(words, entities)
+        check_annotation(len(words), given)
+        return linked_mentions(self.graph, words, self._prompt_linker.link(words, given))
 
     def spans(self, words: Sequence[str], entities: Sequence[str | Span]) -> list[Span]:
         """Parse given mentions: "0:2=Q76" by word positions, "Barack Obama=Q76" by the words themselves."""
@@ -171,6 +173,7 @@ class FactAwareLM:
                 )
             names = self.linker.names
             return read_sampled(self.run, self.model, words, names, ParticleConfig(PARTICLES), seed)
+        check_annotation(len(words), given)
         annotations: list[tuple[float, Annotation]] = [(1.0, given)]
         linked = [LinkedName.certain(*span) for span in given]
         if links != "none":
