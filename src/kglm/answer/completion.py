@@ -5,11 +5,12 @@ Each has one JSON form: `to_json()` returns what the commands print with `--json
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, overload
 
 from kglm.answer.answers import Answers, RankedAnswer
+from kglm.answer.mentions import LinkedMention, linked_mentions
 from kglm.answer.next_word import Derivation, MissingFact, NextWordConfig, NextWords
 from kglm.answer.reading import Reading
 from kglm.kg.graph import KnowledgeGraph
@@ -266,33 +267,6 @@ class GeneratedWord:
 
 
 @dataclass(frozen=True)
-class LinkedMention:
-    """Words [start, end) of a text refer to this entity with probability p; an ambiguous name has several of these."""
-
-    start: int
-    end: int
-    text: str
-    id: str
-    label: str
-    p: float
-
-    def __str__(self) -> str:
-        return f"{self.text} = {self.label} ({self.id}), {self.p:.1%}"
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-
-def linked_mentions(graph: KnowledgeGraph, words: Sequence[str], linked: Iterable[LinkedName]) -> list[LinkedMention]:
-    """One entry for each candidate of each name, in the order of the text."""
-    return [
-        LinkedMention(start, end, " ".join(words[start:end]), graph.id(node), graph.label(node), p)
-        for start, end, candidates in linked
-        for node, p in candidates
-    ]
-
-
-@dataclass(frozen=True)
 class Completion:
     """How a text goes on: the most probable answers and next words, with their reasons and the links they rest on."""
 
@@ -390,7 +364,6 @@ __all__ = [
     "Answer",
     "Completion",
     "GeneratedWord",
-    "LinkedMention",
     "Missing",
     "Named",
     "Reason",

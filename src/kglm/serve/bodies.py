@@ -118,14 +118,19 @@ class Entity(_Response):
 
 
 class Mention(_Response):
-    """Words [start, end) of the prompt refer to this entity with probability p; an ambiguous name has many entries."""
+    """Words [start, end) of the prompt refer to this entity with probability p; an ambiguous name has many entries.
+
+    `id` is null where no entity of the graph is the most probable: then p is the probability of that, `p_nil`.
+    """
 
     start: int
     end: int
     text: str
-    id: str
-    label: str
+    id: str | None
+    label: str | None
     p: P
+    description: str | None
+    p_nil: P
 
 
 class Reason(_Response):
