@@ -111,8 +111,11 @@ class TestThePapersExample:
     def test_without_the_fact_it_is_not_said(self, model: FactAwareLM) -> None:
         gone = model.edited([FactEdit("remove", "Q76", "P569", "1961-08-04")])
         assert "1961" not in best(gone, count=10)
-        assert not any(reason.relation is not None and reason.relation.id == "P569"
-                       for found in gone.complete(PROMPT, top=5).words for reason in found.reasons)  # fmt: skip
+        reasons = [reason for found in gone.complete(PROMPT, top=5).words for reason in found.reasons]
+        of_the_fact = {
+            reason.type for reason in reasons if reason.relation is not None and reason.relation.id == "P569"
+        }
+        assert of_the_fact == {"missing"}
 
     def test_someone_new_needs_no_training(self, model: FactAwareLM) -> None:
         edits = [NewEntity("Q_me", ("Zoe Quill",)), FactEdit("add", "Q_me", "P569", "1999-05-17")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -65,6 +65,7 @@ OPTIONS = {
     },
     "paper": {"latent": PAPER},
     "statements": {"statements": STATEMENTS},
+    "paper with missing facts": {"latent": replace(PAPER, missing=True)},
     "window": {"parent_window": 1},
     "three types": {"latent": PAPER, "mention_types": "paper"},
     "no facts": {"latent": LatentConfig(facts="none")},
@@ -99,6 +100,8 @@ class Toy:
     plain: AwdLstm
     tracker: EntityNlm
     tracker_proposal: EntityNlmProposal
+    hidden: dict[int, frozenset[int]] = field(default_factory=dict)
+    """Relations that brute force treats as if their parents lacked them."""
 
     @property
     def graph(self) -> KnowledgeGraph:
@@ -136,7 +139,8 @@ def make_toy(
     aliases = AliasTable(graph, vocabulary, str.split, max_aliases=2, max_alias_tokens=3)
     cues = Cues(graph, lambda name: CUE_NAMES.get(name, () if name.startswith("P") else name.split()))
     given = None if topic is None or topic not in graph else graph.number(topic)
-    history = GivenTopic(latent.facts, parent_window, mention_types, given)  # type: ignore[arg-type]
+    missing = latent.offers_missing
+    history = GivenTopic(latent.facts, parent_window, mention_types, missing, given)  # type: ignore[arg-type]
     introductions = {graph.number(id): n for id, n in INTRODUCTIONS.items() if id in graph}
     generator = torch.Generator().manual_seed(seed)
     literal = torch.from_numpy(graph.literal_nodes()[0])
@@ -163,7 +167,7 @@ def make_toy(
     trackers = [kind(config.encoder, len(vocabulary), generator=generator) for kind in (EntityNlm, EntityNlmProposal)]
     models = (each.double().eval() for each in (model, proposal, plain, *trackers))
     encoder = DocumentEncoder(features, vocabulary, history)
-    builder = ChunkBuilder(features, parent_window=parent_window, introductions=introductions)
+    builder = ChunkBuilder(features, parent_window=parent_window, introductions=introductions, missing=missing)
     return Toy(features, vocabulary, history, encoder, builder, *models)  # type: ignore[arg-type]
 
 

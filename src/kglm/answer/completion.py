@@ -17,6 +17,7 @@ from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import REFLEXIVE, REVERSE, REVERSE_LABEL
 from kglm.kg.statements import NOTHING_KNOWN, Statement
 from kglm.linking.linker import LinkedName
+from kglm.model.types import Type
 
 MAX_REASONS = 20
 """Reasons of an answer or a word that JSON lists by default; the rest is summed up."""
@@ -45,7 +46,8 @@ class Reason:
 
     p: float
     type: str
-    """none (no entity), new, related (by a fact of the graph) or continue (a later word of a name)."""
+    """none (no entity), new, related (by a fact of the graph), continue (a later word of a name), or missing (a plain
+    word where the text asks for a fact that the graph lacks)."""
     entity: Named | None = None
     parent: Named | None = None
     relation: Named | None = None
@@ -62,9 +64,10 @@ class Reason:
         entity, parent = (_node(graph, node) for node in (derivation.entity, derivation.parent))
         relation = _relation(graph, derivation.relation) if derivation.relation >= 0 else None
         edge = derivation.parent, derivation.relation, derivation.entity
-        statement = graph.statement(*edge) if derivation.relation > 0 else NOTHING_KNOWN
+        statement = graph.statement(*edge) if derivation.entity >= 0 and derivation.relation > 0 else NOTHING_KNOWN
         source = ", ".join(map(graph.source_label, statement.sources)) or None
-        kind = derivation.type.name.lower()
+        is_missing = derivation.type == Type.NONE and relation is not None
+        kind = "missing" if is_missing else derivation.type.name.lower()
         return cls(derivation.p, kind, entity, parent, relation, derivation.copied, statement, source)
 
     @property
@@ -82,6 +85,8 @@ class Reason:
             return f"{self.entity}, mentioned again"
         if self.type == "none":
             return "no entity"
+        if self.type == "missing":
+            return f"missing: {self.relation} of {self.parent}"
         return f"more of {self.entity}" if self.type == "continue" else f"{self.entity}, new"
 
     def __str__(self) -> str:
@@ -89,8 +94,8 @@ class Reason:
         source = f"; source: {self.source}" if self.source else ""
         if self.copied is None:
             return self.fact + source
-        if self.type == "none":
-            return "no entity"
+        if self.type in ("none", "missing"):
+            return self.fact
         name = str(self.entity)
         if self.type == "related":
             name = self.fact if self.is_fact else f"{self.parent} —{self.relation}→ {self.entity}"

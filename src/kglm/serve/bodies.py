@@ -137,7 +137,7 @@ class Reason(_Response):
     """One reason of an answer or a word and its share of the probability; `copied` is null for answers."""
 
     p: P
-    type: Literal["none", "new", "related", "continue"]
+    type: Literal["none", "new", "related", "continue", "missing"]
     parent: str | None
     parent_label: str | None
     relation: str | None

@@ -136,7 +136,7 @@ function writer(element) {
       if (word === END) { mention = null; return; }
       words += 1;
       const type = typeOf(reason);
-      if (type === "none") {
+      if (type === "none" || type === "missing") {
         mention = null;
         element.append(blank(word) + word);
       } else if (type === "continue" && mention && mention.entity === reason.entity?.id) {
