@@ -157,23 +157,24 @@ class TestEdits:
         assert sum(found.p_N) == pytest.approx(1)
 
 
-def test_says_missing_names_the_relation_that_the_text_asks_for_if_it_is_missing(tmp_path: Path) -> None:
+def test_says_missing_compares_missing_facts_with_those_of_the_graph(tmp_path: Path) -> None:
     toy = make_toy(tmp_path)
     words = next_words(read(toy, toy.model, ["Mario", "is"], [(1.0, [Span(0, 1, toy.graph.number("Q1"))])]))
-    exists: dict[int, float] = {}
-    for reason in (reason for word in words.words for reason in words.derivations(word)):
-        if reason.type == Type.RELATED:
-            exists[reason.relation // 2] = exists.get(reason.relation // 2, 0.0) + reason.p
-    fact = words.missing[0]
-    reverse = fact._replace(relation=fact.relation ^ 1)
-    most = max(exists.values())
-    for shares, says in (((0.9,), False), ((1.1,), True), ((0.6, 0.55), True), ((0.5, 0.45), False), ((), False)):
-        facts = tuple(one._replace(p=share * most) for one, share in zip((fact, reverse), shares, strict=False))
+    reasons = [reason for word in words.words for reason in words.derivations(word)]
+    exists = sum(reason.p for reason in reasons if reason.type == Type.RELATED)
+    one = words.missing[0]
+    other, third = one._replace(relation=one.relation ^ 1), one._replace(relation=one.relation + 2)
+    cases = (((0.4, 0.4, 0.3), True), ((0.3, 0.3, 0.5), True), ((0.3, 0.3, 0.3), False), ((0.0, 0.0, 0.0), False))
+    for shares, says in cases:
+        facts = tuple(
+            fact._replace(p=share * exists) for fact, share in zip((one, other, third), shares, strict=True) if share
+        )
         found = says_missing(replace(words, missing=facts))
-        assert found == (facts[0]._replace(p=pytest.approx(sum(shares) * most)) if says else None)
-    assert says_missing(replace(words, missing=(fact._replace(p=1.0),), rest={"related": 1.0})) is None
+        wanted = one._replace(p=pytest.approx((shares[0] + shares[1]) * exists)) if says else None
+        assert found == wanted
+    assert says_missing(replace(words, missing=(one._replace(p=0.9),), rest={"related": 1.0})) is None
     nothing = words.explanations._replace(mass_W=words.explanations.mass_W * 1e-6)
-    assert says_missing(replace(words, missing=(fact._replace(p=0.04),), explanations=nothing)) is None
+    assert says_missing(replace(words, missing=(one._replace(p=0.04),), explanations=nothing)) is None
 
 
 def test_few_missing_facts_are_listed_and_the_rest_is_plain(tmp_path: Path) -> None:
