@@ -13,8 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from kglm.errors import GraphError, KglmError, LiteralError, UnknownIdError
 from kglm.kg.edits import FactEdit, NewEntity
 from kglm.kg.graph import KnowledgeGraph
+from kglm.kg.head_facts import HeadFacts
 from kglm.kg.imports import import_graph
-from kglm.kg.journal import HeadFacts
 from kglm.kg.resolve import parse_fact
 from kglm.kg.suggest import MAX_CANDIDATES, _candidates, suggest
 from support.worlds import BORN, facts_of, make_store

@@ -98,8 +98,9 @@ def test_qualifiers_of_a_table(tmp_path: Path) -> None:
         assert qualifiers == {
             ("P_lives_in:P580", "T::9::+2010-00-00T00:00:00Z"),
             ("P_lives_in:P582", "T::9::+2015-00-00T00:00:00Z"),
-            ("P_lives_in:P248", "Q_keeper's_book"),
         }
+        assert set(graph.store.sources_with("Q_Bruno", "P_lives_in").values()) == {("Q_keeper's_book",)}
+        assert graph.source_label("Q_keeper's_book") == "keeper's book"
         assert graph.relation_name("P580") == "start time"
 
 

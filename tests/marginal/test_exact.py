@@ -99,7 +99,7 @@ def test_too_large_enumeration_is_an_early_error(tmp_path: Path, monkeypatch: py
 
 def test_tails_are_uniform_above_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With three tails and a limit of two, the scoring of tails is off."""
-    monkeypatch.setattr("kglm.model.tails.MAX_SCORED_TAILS", 1)
+    monkeypatch.setattr("kglm.model.tails.MAX_TAILS", 1)
     toy = make_toy(tmp_path / "on")
     off = make_toy(tmp_path / "off", latent=LatentConfig(tail_scores=False))
     off.model.load_state_dict(toy.model.state_dict())

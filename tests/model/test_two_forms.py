@@ -23,7 +23,7 @@ from kglm.train.chunks import whole
 from support.toys import ALL_OPTIONS, FACTS, MORE_FACTS, Step, Toy, annotated, make_toy, random_texts
 
 LENGTH = 9
-CASES = ("best", "everything on", "paper", "window", "no facts", "topic")
+CASES = ("best", "everything on", "statements", "paper", "window", "no facts", "topic")
 
 
 class Case(NamedTuple):
@@ -131,7 +131,7 @@ def test_relations_and_tails(case: Case) -> None:
         score_MR = latent.relations.scores(hidden_M.r, vector_RD, weight_MQ, chunk.cues, torch.arange(len(at_M)))
         relation_W = latent.relations.log_probs(score_MR, paths.group_start_G, paths)
         entities = case.toy.model.entities
-        tail_W = latent.tails.log_probs(hidden_M.x, starts, paths, chunk.tails, weight_M2, entities)
+        tail_W = latent.tails.log_probs(hidden_M.x, paths, chunk.tails, weight_M2, entities)
     for w, group in enumerate(paths.group_W.tolist()):
         m = int(paths.group_start_G[group])
         t, relation = int(at_M[m]), int(paths.relation_W[w])

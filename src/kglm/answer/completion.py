@@ -15,6 +15,7 @@ from kglm.answer.next_word import Derivation, MissingFact, NextWordConfig, NextW
 from kglm.answer.reading import Reading
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import REFLEXIVE, REVERSE, REVERSE_LABEL
+from kglm.kg.statements import NOTHING_KNOWN, Statement
 from kglm.linking.linker import LinkedName
 
 MAX_REASONS = 20
@@ -50,13 +51,21 @@ class Reason:
     relation: Named | None = None
     copied: bool | None = False
     """True if the word was copied from a name, False if it was generated from the vocabulary; None for an answer."""
+    statement: Statement = NOTHING_KNOWN
+    """Rank, times and sources of the fact."""
+    source: str | None = None
+    """Names of its sources, or their addresses."""
 
     @classmethod
     def of(cls, graph: KnowledgeGraph, derivation: Derivation) -> Reason:
         """The reason with ids and labels instead of node numbers."""
         entity, parent = (_node(graph, node) for node in (derivation.entity, derivation.parent))
         relation = _relation(graph, derivation.relation) if derivation.relation >= 0 else None
-        return cls(derivation.p, derivation.type.name.lower(), entity, parent, relation, derivation.copied)
+        edge = derivation.parent, derivation.relation, derivation.entity
+        statement = graph.statement(*edge) if derivation.relation > 0 else NOTHING_KNOWN
+        source = ", ".join(map(graph.source_label, statement.sources)) or None
+        kind = derivation.type.name.lower()
+        return cls(derivation.p, kind, entity, parent, relation, derivation.copied, statement, source)
 
     @property
     def is_fact(self) -> bool:
@@ -65,9 +74,10 @@ class Reason:
 
     @property
     def fact(self) -> str:
-        """The fact, or what else leads to the entity: "Barack Obama —date of birth→ August 4, 1961"."""
+        """The fact and when it holds, or what else leads to the entity: "France —capital→ Paris (since 1944)"."""
         if self.is_fact:
-            return f"{self.parent} —{self.relation}→ {self.entity}"
+            period = f" ({self.statement.period})" if self.statement.period else ""
+            return f"{self.parent} —{self.relation}→ {self.entity}{period}"
         if self.relation is not None:
             return f"{self.entity}, mentioned again"
         if self.type == "none":
@@ -75,21 +85,25 @@ class Reason:
         return f"more of {self.entity}" if self.type == "continue" else f"{self.entity}, new"
 
     def __str__(self) -> str:
-        """For people: "related Barack Obama —date of birth→ August 4, 1961, copied"."""
+        """For people: "related France —capital→ Paris (since 1944), copied; source: The World Factbook"."""
+        source = f"; source: {self.source}" if self.source else ""
         if self.copied is None:
-            return self.fact
+            return self.fact + source
         if self.type == "none":
             return "no entity"
-        name = f"{self.parent} —{self.relation}→ {self.entity}" if self.type == "related" else str(self.entity)
+        name = str(self.entity)
+        if self.type == "related":
+            name = self.fact if self.is_fact else f"{self.parent} —{self.relation}→ {self.entity}"
         how = "more of" if self.type == "continue" else self.type
-        return f"{how} {name}, {'copied' if self.copied else 'generated'}"
+        return f"{how} {name}, {'copied' if self.copied else 'generated'}{source}"
 
     def to_json(self) -> dict[str, Any]:
-        """Ids under `parent`, `relation` and `entity`; labels under `…_label`."""
+        """Ids under `parent`, `relation` and `entity`; labels under `…_label`; times as in ISO 8601, and in words."""
         result: dict[str, Any] = {"p": self.p, "type": self.type}
         for name in ("parent", "relation", "entity"):
             named: Named | None = getattr(self, name)
             result |= {name: named and named.id, f"{name}_label": named and named.label}
+        result |= {**self.statement.to_json(), "source": self.source}
         return {**result, "copied": self.copied, "text": str(self)}
 
 

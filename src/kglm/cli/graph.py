@@ -13,6 +13,7 @@ from kglm.kg.describe import Page, describe
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import REVERSE
 from kglm.kg.resolve import resolve_entity, resolve_relation
+from kglm.kg.statements import TIMES
 
 Graph = Annotated[Path, typer.Argument(metavar="KG", help="A graph file made by kglm kg import.")]
 FACTS_SHOWN, HEADS_SHOWN = 10, 5
@@ -98,8 +99,12 @@ def _more(total: int, offset: int, listed: int) -> int:
 
 
 def _extras(fact: dict[str, Any]) -> str:
+    """Rank, period and sources of a fact, and its qualifiers other than times."""
     parts = ["preferred"] if fact["rank"] == "preferred" else []
-    parts += [f"{qualifier['relation_label']}: {qualifier['label']}" for qualifier in fact["qualifiers"]]
+    parts += [fact["period"]] if fact["period"] else []
+    others = [each for each in fact["qualifiers"] if each["relation"].partition(":")[2] not in TIMES]
+    parts += [f"{qualifier['relation_label']}: {qualifier['label']}" for qualifier in others]
+    parts += [f"source: {source}" for source in fact["sources"]]
     return "; ".join(parts)
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from kglm.errors import GraphError
+from kglm.kg.head_facts import HeadFacts
 from kglm.kg.ids import REVERSE, is_item_id
-from kglm.kg.journal import Change, HeadFacts
+from kglm.kg.journal import Change
 from kglm.kg.resolve import resolve_entity, resolve_relation, resolve_tail
 from kglm.kg.schema import FactRow
 

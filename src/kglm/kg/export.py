@@ -1,7 +1,8 @@
 """Write a graph as a file that `kglm kg import` reads: TSV, JSON lines or N-Triples.
 
-The file has all facts with rank and qualifiers, names, descriptions, titles, types of relations and redirects, in the
-order of the graph. Importing it gives the same graph, with the same numbers. The history of edits is left out.
+The file has all facts with rank, qualifiers and sources, names, descriptions, titles, types of relations and
+redirects, in the order of the graph. Importing it gives the same graph, with the same numbers. The history of edits is
+left out.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ import msgspec
 
 from kglm.errors import ConfigError, LiteralError
 from kglm.files import atomic_file
-from kglm.kg.ids import WIKIDATA_ENTITY
+from kglm.kg.ids import REFERENCE_URL, STATED_IN, WIKIDATA_ENTITY, is_item_id
 from kglm.kg.importers import ntriples
 from kglm.kg.importers.table import ALIAS, DATATYPE, DESCRIPTION, LABEL, NAME, PAGE, REDIRECT
 from kglm.kg.literals.dates import DAY, MONTH, Date
 from kglm.kg.literals.literal import canonical_literal, is_date, is_literal, is_quantity, is_text
 from kglm.kg.literals.quantities import Quantity
-from kglm.kg.literals.texts import text_of
+from kglm.kg.literals.texts import text_id, text_of
 from kglm.kg.schema import DATATYPE as DATATYPE_KEY
 from kglm.kg.schema import RANKS
 from kglm.kg.store import Store
@@ -53,6 +54,19 @@ class _Fact(NamedTuple):
     rank: int
     qualifiers: list[tuple[str, str]]
     """Property and value of each."""
+    sources: list[str]
+
+    @property
+    def remarks(self) -> list[tuple[str, str]]:
+        """The qualifiers, and the sources as values of the properties that name one."""
+        cited = [
+            (STATED_IN, text) if is_item_id(text) else (_source_property(text), text_id(text)) for text in self.sources
+        ]
+        return [*self.qualifiers, *cited]
+
+
+def _source_property(text: str) -> str:
+    return REFERENCE_URL if text.startswith(("http://", "https://")) else STATED_IN
 
 
 def export_graph(kg: str | Path, to: str | Path) -> dict[str, int]:
@@ -106,7 +120,11 @@ def _records(store: Store) -> Iterator[Record]:
             " ON r.number = f.relation JOIN entity t ON t.number = f.tail WHERE q.statement = ? ORDER BY f.number",
             (number,),
         )
-        yield _Fact(head, relation, tail, rank, [(id.partition(":")[2], value) for id, value in qualifiers])
+        sources = (
+            [] if store.version == 1 else store.rows("SELECT text FROM source WHERE fact = ? ORDER BY text", (number,))
+        )
+        parts = [(id.partition(":")[2], value) for id, value in qualifiers]
+        yield _Fact(head, relation, tail, rank, parts, [text for [text] in sources])
     yield from store.stream("SELECT source, target FROM redirect ORDER BY source")
 
 
@@ -124,7 +142,7 @@ def _tsv(language: str) -> Callable[[Record], Iterator[str]]:  # noqa: ARG001
             if record.page:
                 yield f"{record.id}\t{PAGE}\t{record.page}"
         elif isinstance(record, _Fact):
-            qualifiers = " ".join(f"{property} {value}" for property, value in record.qualifiers)
+            qualifiers = " ".join(f"{property} {value}" for property, value in record.remarks)
             rank = RANKS[record.rank] if record.rank or qualifiers else ""
             yield "\t".join(filter(None, (*record[:3], rank, qualifiers)))
         else:
@@ -145,7 +163,7 @@ def _jsonl(language: str) -> Callable[[Record], Iterator[str]]:  # noqa: ARG001
             values = dict(zip(("head", "relation", "tail"), record[:3], strict=True))
             values["rank"] = RANKS[record.rank] if record.rank else None
             qualifiers: dict[str, list[str]] = {}
-            for property, value in record.qualifiers:
+            for property, value in record.remarks:
                 qualifiers.setdefault(property, []).append(value)
             values["qualifiers"] = qualifiers
         else:
@@ -181,7 +199,7 @@ def _nt(language: str) -> Callable[[Record], Iterator[str]]:
             yield f"{fact} ."
             if record.rank:
                 yield f"<< {fact} >> <{ntriples.RANK}> {_string(RANKS[record.rank])} ."
-            for property, value in record.qualifiers:
+            for property, value in record.remarks:
                 yield f"<< {fact} >> <{_address(property, direct=True)}> {_object(value)} ."
         else:
             yield f"<{ntriples.OWN}{_quoted(record[0])}> <{ntriples.REDIRECT}> {_string(record[1])} ."

@@ -29,10 +29,13 @@ from kglm.kg import journal
 from kglm.kg.arrays import IntArray, LongArray
 from kglm.kg.compiled import open_compiled
 from kglm.kg.edits import FactEdit, NewEntity, RelationType, plan
+from kglm.kg.head_facts import HeadFacts
 from kglm.kg.ids import REVERSE, REVERSE_LABEL
 from kglm.kg.journal import Change
 from kglm.kg.literals.literal import is_date, is_literal, quantity_unit, render_literal
 from kglm.kg.overlay import Edges, Overlay
+from kglm.kg.schema import FactRow
+from kglm.kg.statements import NOTHING_KNOWN, Statement
 from kglm.kg.store import Found, Store
 
 Edits = Literal["store", "memory", "refused"]
@@ -299,6 +302,24 @@ class KnowledgeGraph:
         edges = self.edges(head)
         start, end = np.searchsorted(edges.relation, [relation, relation + 1])
         return edges.tail[start:end]
+
+    # Statements
+
+    def statement(self, head: int, relation: int, tail: int) -> Statement:
+        """Rank, times and sources of the fact of an edge; the default if nothing is known of it."""
+        if relation & 1:
+            head, relation, tail = tail, relation ^ 1, head
+        overlay = self.overlay
+        if (head, relation, tail) not in overlay.restated:
+            places = overlay.base_places(head, relation, np.array([tail], np.int32))
+            if not len(places) or not overlay.base.statements.between(places[0], places[0] + 1):
+                return NOTHING_KNOWN
+        fact = FactRow(self.id(head), self.relation_id(relation), self.id(tail))
+        return HeadFacts(self.store, overlay.base.spellings, fact.head, self.pending).statement(fact)
+
+    def source_label(self, source: str) -> str:
+        """Display name of a source: the label of a work that the graph has, else the address or text itself."""
+        return source if (number := self.find(source)) is None else self.label(number)
 
     # Edits
 

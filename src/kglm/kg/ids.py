@@ -19,6 +19,8 @@ REVERSE = "R:"
 REVERSE_LABEL = "← "
 """Begins the label of a reverse relation."""
 INSTANCE_OF = "P31"
+START_TIME, END_TIME, POINT_IN_TIME = "P580", "P582", "P585"
+STATED_IN, REFERENCE_URL = SOURCE_PROPERTIES = "P248", "P854"
 WIKIDATA_ENTITY = "http://www.wikidata.org/entity/"
 
 _PROPERTY = r"P(?:\d+|_[^\s:]+)"

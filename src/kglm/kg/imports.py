@@ -93,7 +93,7 @@ def import_graph(
     if not jobs:
         raise KglmError("nothing to import", remedy="name at least one source")
     seeds = None if near is None else sorted(set(near))
-    sources_key = {"version": 1, "sources": [_fingerprint(job) for job in jobs]}
+    sources_key = {"version": 2, "sources": [_fingerprint(job) for job in jobs]}
     key = digest_of([json.dumps(sources_key, sort_keys=True), repr((seeds, hops))])
     with exclusive(f"{target}.lock", "another import is writing this graph"):
         if target.exists() and not replace:

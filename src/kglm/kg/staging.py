@@ -21,6 +21,7 @@ import msgspec
 
 from kglm.errors import DataError, KglmError
 from kglm.files import sync_directory, writing
+from kglm.kg.ids import SOURCE_PROPERTIES
 from kglm.kg.importers.records import Batch
 from kglm.kg.literals.literal import is_literal
 from kglm.kg.schema import DATATYPE, create_indexes, create_schema
@@ -41,6 +42,7 @@ CREATE TABLE entity(id TEXT, description TEXT, title TEXT);
 CREATE TABLE name(id TEXT, kind INTEGER, text TEXT);
 CREATE TABLE fact(head TEXT, relation TEXT, tail TEXT, rank INTEGER, statement TEXT);
 CREATE TABLE qualifier(statement TEXT, property TEXT, value TEXT);
+CREATE TABLE source(statement TEXT, text TEXT);
 CREATE TABLE relation(id TEXT, label TEXT);
 CREATE TABLE redirect(source TEXT, target TEXT);
 CREATE TABLE skipped(reason TEXT PRIMARY KEY, count INTEGER NOT NULL);
@@ -136,7 +138,12 @@ class Staging:
             connection.executemany("INSERT INTO entity VALUES (?, ?, ?)", batch.entities)
             connection.executemany("INSERT INTO name VALUES (?, ?, ?)", batch.names)
             connection.executemany("INSERT INTO fact VALUES (?, ?, ?, ?, ?)", batch.facts)
-            connection.executemany("INSERT INTO qualifier VALUES (?, ?, ?)", batch.qualifiers)
+            qualifiers = [row for row in batch.qualifiers if row[1] not in SOURCE_PROPERTIES]
+            for key, property, value in batch.qualifiers:
+                if property in SOURCE_PROPERTIES:
+                    batch.source(key, value)
+            connection.executemany("INSERT INTO qualifier VALUES (?, ?, ?)", qualifiers)
+            connection.executemany("INSERT INTO source VALUES (?, ?)", batch.sources)
             connection.executemany("INSERT INTO relation VALUES (?, ?)", batch.relations)
             connection.executemany("INSERT INTO redirect VALUES (?, ?)", batch.redirects)
             connection.executemany("INSERT INTO datatype VALUES (?, ?)", batch.datatypes)
@@ -306,6 +313,13 @@ class Staging:
             " CROSS JOIN graph.fact s ON s.head = h.number AND s.relation = r.number AND s.tail = t.number"
             " CROSS JOIN graph.fact q ON q.head = h.number AND q.relation = qr.number AND q.tail = qt.number"
         )
+        execute(
+            "INSERT OR IGNORE INTO graph.source SELECT s.number, x.text FROM main.source x"
+            " CROSS JOIN main.fact f ON f.statement = x.statement"
+            " CROSS JOIN graph.entity h ON h.id = f.head CROSS JOIN graph.relation r ON r.id = f.relation"
+            " CROSS JOIN graph.entity t ON t.id = f.tail"
+            " CROSS JOIN graph.fact s ON s.head = h.number AND s.relation = r.number AND s.tail = t.number"
+        )
         [written] = execute("SELECT count(*) FROM graph.fact").fetchone()
         return int(staged) - int(written)
 
@@ -321,6 +335,9 @@ class Staging:
             "SELECT entity, position, text FROM graph.name ORDER BY entity, position",
             "SELECT id, number, coalesce(label, '') FROM graph.relation ORDER BY number",
             "SELECT head, relation, tail FROM graph.fact ORDER BY number",
+            "SELECT 'rank', number, rank FROM graph.fact WHERE rank > 0 ORDER BY number",
+            "SELECT 'qualifier', statement, fact FROM graph.qualifier ORDER BY statement, fact",
+            "SELECT 'source', fact, text FROM graph.source ORDER BY fact, text",
         ):
             for first, second, third in self._connection.execute(query):
                 digest.update(f"{first}\t{second}\t{third}\n".encode())

@@ -101,7 +101,7 @@ class Latent(nn.Module):
         score_NR = self.relations.scores(few.r, relation_RD, weight_NQ, chunk.cues, row_M)
         relation_W = self.relations.log_probs(score_NR, row_G, paths)
         weight_M2 = tail_weights(self.cues(hidden_M.x)) if self.config.cues else None
-        tail_W = self.tails.log_probs(hidden_M.x, chunk.starts, paths, chunk.tails, weight_M2, entities)
+        tail_W = self.tails.log_probs(hidden_M.x, paths, chunk.tails, weight_M2, entities)
         relation_W = relation_W + tail_W
         if self.config.marginal == "annotated":
             relation_W = relation_W.masked_fill(~paths.listed_W, -math.inf)
@@ -194,7 +194,7 @@ class TextLatent:
         )
         self.parents = TextParents(latent.parents, hidden.x, hidden.p, entities, first=first, scale=scale)
         self.relations = TextRelations(hidden.r, relation_RD, graph, weight_TQ, cue_TK2, first=first, scale=scale)
-        self.tails = TextTails(latent.tails, hidden.x, entities, graph, weight_T2, cues, first=first, scale=scale)
+        self.tails = TextTails(latent.tails, hidden.x, features, weight_T2, cues, first=first, scale=scale)
 
     def new_starts(self, t: int, node_N: Ints, type_SC: Floats) -> Floats:
         """log p(new) p(e | new) of each history and entity (S × N)."""

@@ -144,6 +144,11 @@ class Reason(_Response):
     relation_label: str | None
     entity: str | None
     entity_label: str | None
+    since: str | None
+    until: str | None
+    at: str | None
+    period: str | None
+    source: str | None
     copied: bool | None
     text: str
 

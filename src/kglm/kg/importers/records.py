@@ -10,7 +10,8 @@ from typing import Literal
 from kglm.errors import LiteralError
 from kglm.kg.ids import is_item_id, is_relation_id, mint, normalise_title
 from kglm.kg.literals.dates import Date
-from kglm.kg.literals.literal import canonical_literal, is_date, is_literal, literal_from_text
+from kglm.kg.literals.literal import canonical_literal, is_date, is_literal, is_text, literal_from_text
+from kglm.kg.literals.texts import text_of
 
 _ESCAPED = re.compile(r"\\u([0-9A-Fa-f]{4})")
 _IN_BRACKETS = re.compile(r" \([^()]*\)$")
@@ -74,7 +75,9 @@ class Batch:
     facts: list[tuple[str, str, str, int, str | None]] = field(default_factory=list)
     """head, relation, tail, rank, and a statement key if it may have qualifiers"""
     qualifiers: list[tuple[str, str, str]] = field(default_factory=list)
-    """statement key, property, value"""
+    """statement key, property, value; "stated in" and "reference URL" become sources, not facts"""
+    sources: list[tuple[str, str]] = field(default_factory=list)
+    """statement key, source: the id of a work, an address, or a text"""
     relations: list[tuple[str, str]] = field(default_factory=list)
     """id, label"""
     redirects: list[tuple[str, str]] = field(default_factory=list)
@@ -124,6 +127,12 @@ class Batch:
 
     def fact(self, head: str, relation: str, tail: str, *, rank: int = 0, statement: str | None = None) -> None:
         self.facts.append((head, relation, tail, rank, statement))
+
+    def source(self, statement: str, text: str) -> None:
+        """Add a source of a statement: the id of a work, an address, or a text, which may be given by its id."""
+        clean = " ".join(without_surrogates(text_of(text) if is_text(text) else text).split())
+        if clean:
+            self.sources.append((statement, clean))
 
 
 @dataclass(slots=True)

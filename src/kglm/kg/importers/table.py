@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from kglm.errors import LiteralError
-from kglm.kg.ids import is_entity_id, is_item_id, is_relation_id, mint, normalise_title
+from kglm.kg.ids import SOURCE_PROPERTIES, is_entity_id, is_item_id, is_relation_id, mint, normalise_title
 from kglm.kg.importers.records import Batch, Source, TermReader
 from kglm.kg.importers.wikidata import RANKS
 
@@ -201,6 +201,9 @@ def _add_qualifiers(
 ) -> None:
     for property, values in qualifiers:
         for value in values:
+            if property in SOURCE_PROPERTIES:
+                batch.source(key, value)
+                continue
             try:
                 parts = terms.relation(property), terms.tail(value)
             except LiteralError as error:

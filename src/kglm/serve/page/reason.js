@@ -33,7 +33,8 @@ export function chain(reason) {
   if (type === "again") return h("span", { class: "chain" }, name(reason.entity), " again", how);
   if (type === "new") return h("span", { class: "chain" }, "new: ", name(reason.entity), how);
   if (type === "continue" && !isFact(reason)) return h("span", { class: "chain" }, "more of ", name(reason.entity), how);
-  return h("span", { class: "chain" }, ...fact(reason.parent, reason.relation, reason.entity), how);
+  const period = reason.period ? ` (${reason.period})` : "";
+  return h("span", { class: "chain" }, ...fact(reason.parent, reason.relation, reason.entity), period, how);
 }
 
 /** Arrows point from head to tail; a fact given from its tail has a relation `R:…`. */
