@@ -29,6 +29,8 @@ MARKERS = {"@@END@@": "end of sentence", "@@UNKNOWN@@": "unknown word"}
 MIN_SHARE = 0.005
 """Share of an answer's or a word's probability below which a reason is not shown; the same for entities of a name."""
 NO_ENTITY = "no entity of the graph"
+MIN_NIL = 0.01
+"""Probability of no entity from which it is shown beside the entities of a name."""
 SHOWN_P = 0.00005
 """Probability from which a row of other words or answers is shown."""
 MAX_CANDIDATES = 5
@@ -113,7 +115,7 @@ def _print_completion(completion: Completion, by_word: bool, why: bool) -> None:
         for mention in mentions:
             if mention.p >= MIN_SHARE:
                 print_line(str(mention))
-        if mentions[0].id is not None and mentions[0].p_nil >= MIN_SHARE:
+        if mentions[0].id is not None and mentions[0].p_nil >= MIN_NIL:
             print_line(f"{mentions[0].text} = {NO_ENTITY}, {mentions[0].p_nil:.1%}")
     missing = completion.notable_missing
     if missing is not None and completion.asks_for_missing:
@@ -250,7 +252,7 @@ def _print_links(mentions: list[LinkedMention]) -> None:
         for place, mention in enumerate(listed):
             entity = (mention.label or NO_ENTITY, mention.description or "")
             rows.append((mention.text if place == 0 else "", mention.id or "", *entity, f"{mention.p:.1%}"))
-        if listed[0].id is not None and listed[0].p_nil >= MIN_SHARE:
+        if listed[0].id is not None and listed[0].p_nil >= MIN_NIL:
             rows.append(("", "", NO_ENTITY, "", f"{listed[0].p_nil:.1%}"))
     print_table("", ("name", "id", "entity", "description", ""), rows, right=(4,))
 
