@@ -20,10 +20,10 @@ from kglm.model.mention_state import document_states
 from kglm.model.text import Text
 from kglm.model.types import Type
 from kglm.train.chunks import whole
-from support.toys import FACTS, MORE_FACTS, OPTIONS, Step, Toy, annotated, make_toy, random_texts
+from support.toys import ALL_OPTIONS, FACTS, MORE_FACTS, Step, Toy, annotated, make_toy, random_texts
 
 LENGTH = 9
-CASES = ("best", "everything on", "paper", "paper with missing facts", "window", "no facts", "topic")
+CASES = ("best", "everything on", "statements", "paper", "paper with missing facts", "window", "no facts", "topic")
 
 
 class Case(NamedTuple):
@@ -39,7 +39,7 @@ class Case(NamedTuple):
 @pytest.fixture(scope="module", params=[(name, seed) for name in CASES for seed in range(3)], ids=str)
 def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Case:
     name, seed = request.param
-    toy = make_toy(tmp_path_factory.mktemp("toy"), **({"facts": (*FACTS, *MORE_FACTS)} | OPTIONS[name]))
+    toy = make_toy(tmp_path_factory.mktemp("toy"), **({"facts": (*FACTS, *MORE_FACTS)} | ALL_OPTIONS[name]))
     [steps] = random_texts(toy, LENGTH, 1, seed=seed)
     surface = annotated(toy, steps).tokens
     words = torch.tensor([toy.vocabulary.encode(surface)])
@@ -156,7 +156,7 @@ def test_relations_and_tails(case: Case) -> None:
             log_z_G = latent.missing.log_z(log_z_G, scores.log_total_N[row_G], scores.handicap_N[row_G])
         relation_W = latent.relations.log_probs(scores.score_NR, row_G, paths, log_z_G)
         entities = case.toy.model.entities
-        tail_W = latent.tails.log_probs(hidden_M.x, starts, paths, chunk.tails, weight_M2, entities)
+        tail_W = latent.tails.log_probs(hidden_M.x, paths, chunk.tails, weight_M2, entities)
     for w, group in enumerate(paths.group_W.tolist()):
         m = int(paths.group_start_G[group])
         t, relation = int(at_M[m]), int(paths.relation_W[w])

@@ -188,7 +188,9 @@ class TestRefusals:
             load_config(None, "gpt")
         with pytest.raises(ConfigError, match=r"unknown key 'encoder\.layer'; did you mean 'layers'"):
             load_config("tiny", "kglm", ["encoder.layer=1"])
-        with pytest.raises(DataError, match="no such file"):
+        with pytest.raises(
+            ConfigError, match=r"none\.toml'; give a TOML file, or one of paper, quickstart, small, tiny"
+        ):
             load_config(tmp_path / "none.toml", "kglm")
 
     def test_a_start_that_fails_leaves_no_run(self, kg: Path, tmp_path: Path) -> None:

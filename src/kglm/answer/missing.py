@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from kglm.answer.next_word import MissingFact, NextWords
 from kglm.model.types import Type
 
@@ -19,9 +21,8 @@ def says_missing(words: NextWords) -> MissingFact | None:
     exists = float(reasons.mass_W[reasons.type_W == Type.RELATED].sum()) + words.rest["related"]
     if sum(fact.p for fact in words.missing) <= max(exists, LEAST):
         return None
-    mass: dict[tuple[int, int], float] = {}
+    mass: dict[tuple[int, int], float] = defaultdict(float)
     for fact in words.missing:
-        key = (fact.parent, fact.relation // 2)
-        mass[key] = mass.get(key, 0.0) + fact.p
+        mass[fact.parent, fact.relation // 2] += fact.p
     asked, p = max(mass.items(), key=lambda item: item[1])
     return next(fact for fact in words.missing if (fact.parent, fact.relation // 2) == asked)._replace(p=p)

@@ -64,8 +64,8 @@ class Derivation(NamedTuple):
     entity: int = -1
     parent: int = -1
     relation: int = -1
-    copied: bool = False
-    """True if the word is copied from a name, False if it is generated."""
+    copied: bool | None = False
+    """True if the word is copied from a name, False if it is generated; None if it explains more than one word."""
 
 
 class MissingFact(NamedTuple):
@@ -97,6 +97,8 @@ class NextWords:
     """Probability of what was not enumerated: `new`, `related`. Together with `p_N` it sums to 1."""
     explanations: Explanations
     nodes_U: Sequence[int]
+    said_U: Sequence[tuple[str, ...]]
+    """Words of the mention so far; none if it begins now."""
     plain_V: Floats
     """p(x and no mention)."""
     generated_UV: torch.Tensor
@@ -123,10 +125,7 @@ class NextWords:
 
     def top(self, count: int) -> list[tuple[str, float]]:
         """The most probable words; ties in the order of the vocabulary."""
-        count = min(count, len(self.words))
-        best = np.argpartition(-self.p_N, count - 1)[:count] if count else np.empty(0, np.int64)
-        order = best[np.lexsort((best, -self.p_N[best]))]
-        return [(self.words[index], float(self.p_N[index])) for index in order.tolist()]
+        return [(self.words[index], float(self.p_N[index])) for index in most_probable(self.p_N, count).tolist()]
 
     def derivations(self, word: str) -> list[Derivation]:
         """All explanations of a word, the most probable first; they sum to its probability."""
@@ -168,7 +167,7 @@ class _Enumeration:
     def __init__(self, reading: Reading, config: NextWordConfig) -> None:
         self._reading = reading
         self._config = config
-        self._latent = reading.latent()
+        self._latent = reading.latent
         [type_SC] = reading.histories.types(reading.t, self._latent)
         self._p_SC = reading.weight_S[:, None] * np.exp(type_SC)
         self._mentions: dict[tuple[int, tuple[str, ...]], int] = {}
@@ -250,12 +249,12 @@ class _Enumeration:
         kind_W, mention_W, parent_W, relation_W = (np.array(column, np.int64) for column in columns)
         explanations = Explanations(kind_W, mention_W, parent_W, relation_W, np.array(mass, np.float64))
         mass_U = np.bincount(explanations.mention_W, explanations.mass_W, len(self._mentions))
-        nodes = [node for node, _ in self._mentions]
+        nodes, said = [node for node, _ in self._mentions], [words for _, words in self._mentions]
         generated_UV, copied_UJ = self._word_probabilities(h_x_H, nodes)
         p_V = plain_V + array(torch.from_numpy(mass_U).to(generated_UV) @ generated_UV.exp())
         copied: dict[str, dict[int, float]] = {}
         for mention, (node, p_J) in enumerate(zip(nodes, copied_UJ.tolist(), strict=True)):
-            for word, p in zip(reading.components.features.aliases[node].surface, p_J, strict=True):
+            for word, p in zip(reading.components.features.aliases[node].surface, p_J, strict=False):
                 if word is not None:
                     copy_probs = copied.setdefault(word, {})
                     copy_probs[mention] = copy_probs.get(mention, 0.0) + p
@@ -267,14 +266,15 @@ class _Enumeration:
             p_N[place] += sum(mass_U[mention] * p for mention, p in by_mention.items())
         words = (*vocabulary.words, *extra)
         missing = self._missing()
-        return NextWords(words, p_N, self._rest, explanations, nodes, plain_V, generated_UV, copied, missing, p_plain)
+        return NextWords(
+            words, p_N, self._rest, explanations, nodes, said, plain_V, generated_UV, copied, missing, p_plain
+        )
 
     def _word_probabilities(self, h_x_H: torch.Tensor, nodes: Sequence[int]) -> tuple[torch.Tensor, Floats]:
         """log p of generating each word and p of copying each alias slot, given each mention."""
         aliases, device = self._reading.components.features.aliases, h_x_H.device
-        tables = [aliases[node].words_AL for node in nodes]
-        alias_UAL = np.stack(tables) if tables else np.zeros((0, *aliases.shape), np.int64)
-        order_UJ = np.zeros((len(nodes), aliases.slots), np.int64)
+        alias_UAL = aliases.stack(nodes)
+        order_UJ = np.zeros((len(nodes), alias_UAL.shape[1] * alias_UAL.shape[2]), np.int64)
         for row, (node, words) in enumerate(self._mentions):
             order_UJ[row, aliases[node].next_slots(words)] = LATER_WORD if words else FIRST_WORD
         generated_UV, copied_UJ = self._reading.model.every_word(
@@ -284,6 +284,14 @@ class _Enumeration:
             torch.from_numpy(order_UJ).to(device),
         )
         return generated_UV, array(copied_UJ.exp())
+
+
+def most_probable(p_N: Floats, count: int) -> Ints:
+    """Indices of the `count` largest values, the largest first; without sorting all of them."""
+    count = min(count, len(p_N))
+    best = np.argpartition(-p_N, count - 1)[:count] if count else np.empty(0, np.int64)
+    order: Ints = best[np.lexsort((best, -p_N[best]))]
+    return order
 
 
 def _largest(mass_N: Floats, count: int) -> Bools:

@@ -100,8 +100,6 @@ class MentionStarts:
     """Nodes of the candidate parents; -1 is padding."""
     place_MP3: Tensor
     """Their places in the text: see `parents`."""
-    hint_M2: Tensor
-    """Cues for the entity as a tail: see `Cues.hints`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +126,12 @@ class ScoredTails:
 
     path_Y: Tensor
     node_Y: Tensor
+    own_Y: Tensor
+    """True for the entity of the mention: one tail of each path."""
     hint_Y2: Tensor
+    """See `Cues.hints`."""
+    fact_YQ: Tensor
+    """See `tail_facts`; no columns if the model reads none."""
 
 
 @dataclass(frozen=True, slots=True)

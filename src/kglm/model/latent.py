@@ -137,7 +137,7 @@ class Latent(nn.Module):
             log_z_G = self.missing.log_z(log_z_G, scores.log_total_N[row_G], scores.handicap_N[row_G])
         relation_W = self.relations.log_probs(scores.score_NR, row_G, paths, log_z_G)
         weight_M2 = tail_weights(self.cues(hidden_M.x)) if self.config.cues else None
-        tail_W = self.tails.log_probs(hidden_M.x, chunk.starts, paths, chunk.tails, weight_M2, entities)
+        tail_W = self.tails.log_probs(hidden_M.x, paths, chunk.tails, weight_M2, entities)
         relation_W = relation_W + tail_W
         if self.config.marginal == "annotated":
             relation_W = relation_W.masked_fill(~paths.listed_W, -math.inf)
@@ -253,7 +253,7 @@ class TextLatent:
         )
         self.parents = TextParents(latent.parents, hidden.x, hidden.p, entities, first=first, scale=scale)
         self.relations = TextRelations(hidden.r, relation_RD, graph, weight_TQ, cue_TK2, first=first, scale=scale)
-        self.tails = TextTails(latent.tails, hidden.x, entities, graph, weight_T2, cues, first=first, scale=scale)
+        self.tails = TextTails(latent.tails, hidden.x, features, weight_T2, cues, first=first, scale=scale)
         self.missing: TextMissing | None = None
         if latent.missing is not None:
             self.missing = TextMissing(latent.missing, hidden.x, named, self.relations, graph, first=first, scale=scale)

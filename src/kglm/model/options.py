@@ -45,6 +45,8 @@ class LatentConfig:
     """Compute v_r also from the words of the relation's name."""
     tail_scores: bool = True
     """Choose among several tails of a relation by the text; otherwise uniformly."""
+    tail_facts: bool = True
+    """Choose among several tails by their rank, times and place in the graph: see `kg.tail_features`."""
     cues: bool = True
     """Raise the score of a relation that the preceding words name, and of a tail of a kind that they name."""
     alias_order: bool = True
@@ -61,8 +63,8 @@ class LatentConfig:
 
     @property
     def reads_cues(self) -> bool:
-        """True if the words before a mention are searched for names of relations and kinds."""
-        return self.cues or self.type_cues
+        """True if the words before a mention are searched for names of relations and kinds, and for years."""
+        return self.cues or self.type_cues or self.tail_facts
 
     def __post_init__(self) -> None:
         if not 0 <= self.uniform_share < 1:
@@ -81,6 +83,7 @@ PAPER = LatentConfig(
     frequency_bias=False,
     relation_text=False,
     tail_scores=False,
+    tail_facts=False,
     cues=False,
     alias_order=False,
     train_relations=False,

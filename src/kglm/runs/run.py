@@ -77,6 +77,7 @@ class Run:
             max_aliases=data.max_aliases,
             max_alias_tokens=data.max_alias_tokens,
             uses_cues=kind.uses_vectors and latent.facts != "none" and latent.reads_cues,
+            uses_tail_facts=kind.uses_vectors and latent.facts != "none" and latent.tail_facts,
             vectors=Vectors.load(graph.store.path, whole=True) if kind.uses_vectors else None,
             introductions=introductions,
         )

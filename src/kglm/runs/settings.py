@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from kglm import config
 from kglm.errors import ConfigError
+from kglm.files import exists
 from kglm.model.encoders.awd_lstm import EncoderConfig
 from kglm.model.options import PAPER, LatentConfig, MentionTypes
 from kglm.model.table import MODELS, ModelKind
@@ -22,6 +23,8 @@ MAX_ALIAS_SIZE = 1000
 MAX_LEARNING_RATE = 1e6
 MAX_SEED = 2**63 - 1
 MAX_THREADS = 1 << 16
+DEFAULT = "small"
+"""Configuration of `kglm train` if none is given."""
 SHIPPED = Path(__file__).parent.parent / "configs"
 PRESETS: dict[str, LatentConfig] = {
     "best": LatentConfig(),
@@ -170,6 +173,11 @@ ADDED: dict[str, dict[str, Any]] = {"latent": {"missing": False}, "train": {"hid
 """Settings that runs of earlier versions lack, with the values that have no effect."""
 
 
+def shipped_configurations() -> list[str]:
+    """Names of the configurations that come with the package."""
+    return sorted(path.stem for path in SHIPPED.glob("*.toml"))
+
+
 def parse_settings(content: bytes, place: Path) -> RunConfig:
     """Settings of an existing run, from its TOML file; it has all settings that there were when the run was made."""
     values = config.parse_toml(content, place)
@@ -195,6 +203,11 @@ def load_config(
     if name is not None:
         shipped = SHIPPED / f"{name}.toml"
         place = shipped if shipped.exists() else Path(name)
+        if not exists(place):
+            raise ConfigError(
+                f"there is no configuration {str(name)!r}",
+                remedy=f"give a TOML file, or one of {', '.join(shipped_configurations())}",
+            )
         values = config.read(place)
     if preset is not None:
         values["latent"] = asdict(PRESETS[preset])

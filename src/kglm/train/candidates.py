@@ -50,17 +50,15 @@ def candidate_parents(pieces: Sequence[Piece], width: int, relations: Relations)
         for target, facts in document.hidden.asked.items():
             if start <= target < end:
                 hidden += [(row * width + target - start, slot_of[parent], relation) for parent, relation in facts]
-    hidden_position_Y, hidden_parent_Y, hidden_relation_Y = (
-        torch.tensor(hidden, dtype=torch.int64).view(-1, 3).unbind(1)
-    )
+    hidden_position, hidden_slot, hidden_relation = torch.tensor(hidden, dtype=torch.int64).view(-1, 3).unbind(1)
     return Candidates(
         torch.from_numpy(node_BP),
         torch.from_numpy(place_BTP3),
         torch.from_numpy(np.concatenate(member_parents)),
         torch.from_numpy(np.concatenate(member_relations)),
-        hidden_position_Y,
-        hidden_parent_Y,
-        hidden_relation_Y,
+        hidden_position,
+        hidden_slot,
+        hidden_relation,
         torch.tensor(unscored, dtype=torch.int64),
     )
 

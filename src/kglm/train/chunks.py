@@ -30,8 +30,10 @@ from kglm.model.chunk import (
     TypeTargets,
     Words,
 )
+from kglm.model.cues import named_years, window
 from kglm.model.graph_features import GraphFeatures
 from kglm.model.parents import places
+from kglm.model.tail_facts import tail_facts
 from kglm.model.tails import is_scored
 from kglm.runs.run import Run
 from kglm.text.vocabulary import Vocabulary
@@ -84,6 +86,7 @@ class ChunkBuilder:
         self._graph = features.graph
         self._aliases = features.aliases
         self._cues = features.cues
+        self._tails = features.tails
         self.introductions = introductions or {}
         self.parent_window = parent_window
         self.missing = missing
@@ -145,6 +148,12 @@ class ChunkBuilder:
         if self._cues is None:
             return [(False, False)] * len(nodes)
         return self._cues.hints(document.surface, target, nodes)
+
+    def tail_facts(self, document: EncodedDocument, target: int, node: int, relation: int) -> npt.NDArray[np.float64]:
+        """See `tail_facts`; no columns if the model reads none."""
+        if self._tails is None:
+            return np.zeros((0, 0), np.float32)
+        return tail_facts(self._tails.of(node, relation), named_years(window(document.surface, target)))
 
     def without_own(self, document: EncodedDocument) -> OwnCounts:
         """The entities that fall into a lower bucket if the document is not counted; found once for each document."""
@@ -221,15 +230,14 @@ class _MentionWords:
         self._entity.append(self._nodes.setdefault(node, len(self._nodes)))
 
     def result(self) -> MentionWords:
-        match_IJ = torch.zeros(len(self._position), self._aliases.slots, dtype=torch.bool)
+        alias_UAL = self._aliases.stack(list(self._nodes))
+        match_IJ = torch.zeros(len(self._position), alias_UAL.shape[1] * alias_UAL.shape[2], dtype=torch.bool)
         if self._match:
             match_IJ[tuple(torch.tensor(self._match).T)] = True
-        order_IJ = torch.zeros(len(self._position), self._aliases.slots, dtype=torch.int64)
+        order_IJ = torch.zeros(match_IJ.shape, dtype=torch.int64)
         if self._order:
             word, slot, kind = torch.tensor(self._order).T
             order_IJ[word, slot] = kind
-        tables = [self._aliases[node].words_AL for node in self._nodes]
-        alias_UAL = np.stack(tables) if tables else np.zeros((0, *self._aliases.shape), np.int64)
         return MentionWords(
             _longs(self._position),
             _longs(self._entity),
@@ -251,6 +259,8 @@ class _Starts:
         self._members: list[Ints] = []
         self._tails: list[tuple[int, Ints]] = []
         self._hints: list[tuple[bool, bool]] = []
+        self._own: list[npt.NDArray[np.bool_]] = []
+        self._facts: list[npt.NDArray[np.float64]] = []
 
     def add(self, position: int, document: EncodedDocument, start: Start) -> None:
         self._rows.append((position, document, start))
@@ -269,7 +279,6 @@ class _Starts:
         width = max((start.entity_count for _, _, start in self._rows), default=0)
         parent_MP = np.full((count, width), -1, np.int64)
         place_MP3 = np.zeros((count, width, 3), np.int64)
-        hint_M2 = np.zeros((count, 2), np.bool_)
         past = _LastWords()
         for m, (_, document, start) in enumerate(self._rows):
             known, last_P = start.entity_count, past.before(document, start)
@@ -277,7 +286,7 @@ class _Starts:
             if self._builder.parent_window is not None:
                 parent_MP[m, :known][start.target - last_P > self._builder.parent_window] = -1
             place_MP3[m, :known] = places(start.target, start.boundary, last_P, np.arange(known) == 0)
-            self._add_paths(m, document, start, hint_M2)
+            self._add_paths(m, document, start)
         starts = MentionStarts(
             _longs([position for position, _, _ in self._rows]),
             _longs([int(start.type) for _, _, start in self._rows]),
@@ -286,11 +295,10 @@ class _Starts:
             _longs([start.entity_count for _, _, start in self._rows]),
             torch.from_numpy(parent_MP),
             torch.from_numpy(place_MP3),
-            torch.from_numpy(hint_M2),
         )
         return starts, *self._path_tensors()
 
-    def _add_paths(self, m: int, document: EncodedDocument, start: Start, hint_M2: np.ndarray) -> None:
+    def _add_paths(self, m: int, document: EncodedDocument, start: Start) -> None:
         for path in start.paths:
             parent = document.entities[path.parent]
             group = self._groups.setdefault((m, path.parent), len(self._groups))
@@ -299,9 +307,9 @@ class _Starts:
             if is_scored(path.tails):
                 nodes = self._builder.tails_of(parent, path.relation)
                 self._tails.append((len(self._paths), nodes))
-                hints = self._builder.hints(document, start.target, nodes.tolist())
-                hint_M2[m] = hints[nodes.tolist().index(start.node)]
-                self._hints += hints
+                self._own.append(nodes == start.node)
+                self._hints += self._builder.hints(document, start.target, nodes.tolist())
+                self._facts.append(self._builder.tail_facts(document, start.target, parent, path.relation))
             self._paths.append((group, path.relation, float(np.log(path.tails)), path.listed))
 
     def _path_tensors(self) -> tuple[Paths, ScoredTails]:
@@ -319,7 +327,9 @@ class _Starts:
         tails = ScoredTails(
             _longs([path for path, nodes in self._tails for _ in range(len(nodes))]),
             _end_to_end([nodes for _, nodes in self._tails]),
+            torch.from_numpy(np.concatenate([np.zeros(0, np.bool_), *self._own])),
             torch.tensor(self._hints, dtype=torch.bool).view(-1, 2),
+            torch.from_numpy(np.concatenate(self._facts) if self._facts else np.zeros((0, 0))),
         )
         return paths, tails
 
