@@ -120,6 +120,18 @@ def test_hiding_depends_on_the_seed_and_the_document(toy: Toy) -> None:
     assert not any(asked(0.0, 0))
 
 
+def test_plain_words_train_the_types_but_not_which_fact_is_missing(toy: Toy) -> None:
+    document = annotated(toy, [story(toy)[0], Step("is", Type.NONE), Step("is", Type.NONE)])
+    piece = whole(toy.encoder.encode(document))
+    toy.model.zero_grad()
+    torch.autograd.backward(-toy.model.score(toy.builder.build([piece])).type_BT.sum())
+    latent = toy.model.latent
+    assert latent.missing is not None
+    for parameter in (*latent.missing.parameters(), latent.parents.weight_Q):
+        assert parameter.grad is None or not bool(parameter.grad.any())
+    assert latent.types.head.weight.grad is not None and bool(latent.types.head.weight.grad[Type.RELATED].any())
+
+
 def test_gradients_are_finite_and_reach_the_handicap(toy: Toy) -> None:
     documents = [toy.encoder.encode(document, Hiding(0.5)) for document in random_documents(toy, 20)]
     toy.model.zero_grad()

@@ -64,6 +64,11 @@ class LatentScores(NamedTuple):
     explained_M: Tensor
 
 
+def fixed(value: Tensor) -> Tensor:
+    """The value as a constant: no gradient goes through it."""
+    return value.detach()
+
+
 class RelationScores(NamedTuple):
     """Scores of all relations at some positions, with what missing facts add."""
 
@@ -169,7 +174,7 @@ class Latent(nn.Module):
             scores.score_NR, scores.log_total_N, scores.handicap_N, log_parent_BTP, candidates
         )
         is_hidden_F = hidden_F > -math.inf
-        log_plain_F = torch.logaddexp(log_none_F, add_log_probs(log_related_F, missing_F.detach()))
+        log_plain_F = torch.logaddexp(log_none_F, add_log_probs(log_related_F, fixed(missing_F)))
         return torch.where(is_hidden_F, add_log_probs(log_related_F, hidden_F), log_plain_F)
 
     def score(self, hidden: Hidden, chunk: Chunk, words: WordHead, entities: EntityTable) -> LatentScores:
