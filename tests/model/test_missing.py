@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from kglm.answer.missing import says_missing
+from kglm.answer.missing import LEAST, ODDS, says_missing
 from kglm.answer.next_word import NextWordConfig, next_words
 from kglm.answer.reading import Span, read
 from kglm.model.options import PAPER, LatentConfig
@@ -169,24 +169,25 @@ class TestEdits:
         assert sum(found.p_N) == pytest.approx(1)
 
 
-def test_says_missing_compares_missing_facts_with_those_of_the_graph(tmp_path: Path) -> None:
+def test_says_missing_compares_missing_facts_with_the_best_relation_of_the_graph(tmp_path: Path) -> None:
     toy = make_toy(tmp_path)
     words = next_words(read(toy, toy.model, ["Mario", "is"], [(1.0, [Span(0, 1, toy.graph.number("Q1"))])]))
-    reasons = [reason for word in words.words for reason in words.derivations(word)]
-    exists = sum(reason.p for reason in reasons if reason.type == Type.RELATED)
+    exists: dict[int, float] = {}
+    for reason in (reason for word in words.words for reason in words.derivations(word)):
+        if reason.type == Type.RELATED and reason.relation:
+            exists[reason.relation // 2] = exists.get(reason.relation // 2, 0.0) + reason.p
+    best = ODDS * max(exists.values())
     one = words.missing[0]
     other, third = one._replace(relation=one.relation ^ 1), one._replace(relation=one.relation + 2)
     cases = (((0.4, 0.4, 0.3), True), ((0.3, 0.3, 0.5), True), ((0.3, 0.3, 0.3), False), ((0.0, 0.0, 0.0), False))
     for shares, says in cases:
+        scale = max(best, LEAST)
         facts = tuple(
-            fact._replace(p=share * exists) for fact, share in zip((one, other, third), shares, strict=True) if share
+            fact._replace(p=share * scale) for fact, share in zip((one, other, third), shares, strict=True) if share
         )
         found = says_missing(replace(words, missing=facts))
-        wanted = one._replace(p=pytest.approx((shares[0] + shares[1]) * exists)) if says else None
-        assert found == wanted
-    assert says_missing(replace(words, missing=(one._replace(p=0.9),), rest={"related": 1.0})) is None
-    nothing = words.explanations._replace(mass_W=words.explanations.mass_W * 1e-6)
-    assert says_missing(replace(words, missing=(one._replace(p=0.04),), explanations=nothing)) is None
+        assert found == (one._replace(p=pytest.approx((shares[0] + shares[1]) * scale)) if says else None)
+    assert says_missing(replace(words, missing=(one._replace(p=0.9 * ODDS),), rest={"related": 1.0})) is None
 
 
 def test_few_missing_facts_are_listed_and_the_rest_is_plain(tmp_path: Path) -> None:
