@@ -22,7 +22,7 @@ import numpy.typing as npt
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.statements import NO_YEAR, IntArray, StatementColumns, columns_of
 
-FloatArray = npt.NDArray[np.float32]
+FloatArray = npt.NDArray[np.float64]
 WEIGHTS = {"preferred": 2.0, "ended": -2.0, "latest": 1.0, "joined": 0.25, "shared": 0.4, "known": 0.2}
 """Weights of the features before any training: Σ_q w_q f_q is high for the current, main value.
 
@@ -69,7 +69,7 @@ class TailFeatureReader:
         graph = self._graph
         tail = graph.tails(parent, relation)
         near = self._neighbours(parent)
-        value_NQ = np.zeros((len(tail), len(NAMES)), np.float32)
+        value_NQ = np.zeros((len(tail), len(NAMES)))
         value_NQ[:, -3] = np.log(near.edges[np.searchsorted(near.node, tail)])
         value_NQ[:, -2] = np.log1p([_common(near.node, self._neighbours(node).node) for node in tail.tolist()])
         value_NQ[:, -1] = np.log1p(graph.degrees(tail))
@@ -113,7 +113,7 @@ def _of_statements(statements: StatementColumns) -> FloatArray:
     """The features of the statements (N × 3)."""
     year = np.where(statements.start != NO_YEAR, statements.start, statements.point)
     latest = (year == year.max()) & (year != NO_YEAR)
-    return np.stack([statements.rank > 0, statements.ended, latest], 1).astype(np.float32)
+    return np.stack([statements.rank > 0, statements.ended, latest], 1).astype(np.float64)
 
 
 def covers(statements: StatementColumns, year: int) -> npt.NDArray[np.int8]:

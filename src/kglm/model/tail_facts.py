@@ -40,7 +40,7 @@ class TailFactWeights(nn.Module):
 
 def tail_facts(features: TailFeatures, years: Sequence[int]) -> np.ndarray:
     """f of all tails (N × Q) at one position; `years` are those that the words before name, the last word first."""
-    named_N = np.zeros(len(features.tail), np.float32)
+    named_N = np.zeros(len(features.tail))
     if years and features.statements is not None:
         named_N[:] = covers(features.statements, years[0])
     return np.column_stack([features.value_NQ, named_N])
@@ -50,7 +50,7 @@ def tail_fact_scores(
     features: TailFeatures, weight_TQ: Floats, years: Mapping[int, Sequence[int]], rows: slice
 ) -> Floats:
     """Σ_q ω_q f_q of all tails at some rows of a text (N × rows); `years` by row, for the rows that name any."""
-    score_NT: Floats = features.value_NQ.astype(np.float64) @ weight_TQ[rows, :-1].T
+    score_NT: Floats = features.value_NQ @ weight_TQ[rows, :-1].T
     if features.statements is not None:
         for row, named in years.items():
             if rows.start <= row < rows.stop:

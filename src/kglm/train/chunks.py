@@ -123,10 +123,10 @@ class ChunkBuilder:
             return [(False, False)] * len(nodes)
         return self._cues.hints(document.surface, target, nodes)
 
-    def tail_facts(self, document: EncodedDocument, target: int, node: int, relation: int) -> npt.NDArray[np.float32]:
+    def tail_facts(self, document: EncodedDocument, target: int, node: int, relation: int) -> npt.NDArray[np.float64]:
         """See `tail_facts`; no columns if the model reads none."""
         if self._tails is None:
-            return np.zeros((0, 0), np.float32)
+            return np.zeros((0, 0))
         return tail_facts(self._tails.of(node, relation), named_years(window(document.surface, target)))
 
     def without_own(self, document: EncodedDocument) -> OwnCounts:
@@ -234,7 +234,7 @@ class _Starts:
         self._tails: list[tuple[int, Ints]] = []
         self._hints: list[tuple[bool, bool]] = []
         self._own: list[npt.NDArray[np.bool_]] = []
-        self._facts: list[npt.NDArray[np.float32]] = []
+        self._facts: list[npt.NDArray[np.float64]] = []
 
     def add(self, position: int, document: EncodedDocument, start: Start) -> None:
         self._rows.append((position, document, start))
@@ -307,7 +307,7 @@ class _Starts:
             _end_to_end([nodes for _, nodes in self._tails]),
             torch.from_numpy(np.concatenate([np.zeros(0, np.bool_), *self._own])),
             torch.tensor(self._hints, dtype=torch.bool).view(-1, 2),
-            torch.from_numpy(np.concatenate(self._facts) if self._facts else np.zeros((0, 0), np.float32)),
+            torch.from_numpy(np.concatenate(self._facts) if self._facts else np.zeros((0, 0))),
         )
         return paths, tails
 
