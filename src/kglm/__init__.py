@@ -35,7 +35,7 @@ _MODULES = {
     "ImportReport": "kglm.kg.imports",
     "KglmError": "kglm.errors",
     "KnowledgeGraph": "kglm.kg.graph",
-    "LinkedMention": "kglm.answer.completion",
+    "LinkedMention": "kglm.answer.mentions",
     "Mention": "kglm.text.document",
     "Missing": "kglm.answer.completion",
     "Named": "kglm.answer.completion",
@@ -125,7 +125,6 @@ if TYPE_CHECKING:
         Answer,
         Completion,
         GeneratedWord,
-        LinkedMention,
         Missing,
         Named,
         Reason,
@@ -133,6 +132,7 @@ if TYPE_CHECKING:
         Word,
     )
     from kglm.answer.generate import GenerateConfig
+    from kglm.answer.mentions import LinkedMention
     from kglm.answer.model import FactAwareLM, load
     from kglm.answer.next_word import NextWordConfig, NextWords
     from kglm.answer.reading import Span

@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 if TYPE_CHECKING:  # each function loads what it needs when it is called
     from kglm.annotate.annotator import AnnotateConfig
     from kglm.annotate.pipeline import AnnotateReport
-    from kglm.answer.completion import Completion, GeneratedWord, LinkedMention
+    from kglm.answer.completion import Completion, GeneratedWord
+    from kglm.answer.mentions import LinkedMention
     from kglm.answer.model import Edit, FactAwareLM, GenerateOptions, Links
     from kglm.evaluate.perplexity import PerplexityReport
     from kglm.kg.embedding.transe import EmbedReport, TransEConfig

@@ -9,9 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import tomli_w
 import torch
 from safetensors.torch import save_file
 
+from kglm import config
 from kglm.doctor import examine
 from kglm.errors import ConfigError, DataError, KglmError, VersionError
 from kglm.files import locked_directory, read_json, write_json
@@ -21,7 +23,7 @@ from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import NEW
 from kglm.kg.imports import import_graph
 from kglm.runs.run import Run, read_for_training
-from kglm.runs.settings import PRESETS, SHIPPED, RunConfig, load_config
+from kglm.runs.settings import PRESETS, SHIPPED, RunConfig, load_config, parse_settings
 from kglm.runs.tensors import RENAMED, load_tensors
 from kglm.text.document import START, Document, Mention
 from kglm.train.chunks import ChunkBuilder, whole
@@ -124,6 +126,18 @@ def test_the_graph_may_have_been_edited_but_it_is_said(
         graph.set("Q76", "P569", "2013-03-21")
     Run.open(run, kg=tmp_path / "world.kg")
     assert "is not the graph that" in capsys.readouterr().err
+
+
+def test_runs_of_earlier_versions_open_without_missing_facts(run: Path, kg: Path, tmp_path: Path) -> None:
+    """Their settings do not have the option, and their weights not the parameters."""
+    settings = parse_settings((run / "config.toml").read_bytes(), run)
+    assert settings.latent.missing and Run.open(run).history.missing
+    values = config.parse_toml((run / "config.toml").read_bytes(), run)
+    del values["latent"]["missing"], values["train"]["hide_facts"]
+    before = parse_settings(tomli_w.dumps(values).encode(), run)
+    assert not before.latent.missing and before.train.hide_facts == 0
+    names = Run(tmp_path, before, Run.open(run).vocabulary, KnowledgeGraph.open(kg), {}).model.state_dict()
+    assert not any("missing" in name for name in names)
 
 
 def test_resuming(run: Path, kg: Path) -> None:

@@ -7,6 +7,7 @@ candidate at a time, sharing nothing with the fast code but the encoder's hidden
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
@@ -153,13 +154,45 @@ def path_probability(
     if step.parent not in scores:
         return 0.0
     relations, tails = graph.edges(step.parent)
-    distinct = sorted(set(relations.tolist()))
+    hidden = toy.hidden.get(step.parent, ())
+    distinct = sorted(set(relations.tolist()) - set(hidden))
     weights = {r: math.exp(float(relation_vector(toy, r) @ h_r) + cue(toy, h_x, r, before)) for r in distinct}
+    if toy.model.latent.missing is not None:
+        weights |= {
+            r: math.exp(float(relation_vector(toy, r) @ h_r) + cue(toy, h_x, r, before) + handicap(toy, h_x, before))
+            for r in lacked(toy, step.parent)
+        }
+    p_relation = scores[step.parent] / sum(scores.values()) * weights.get(step.relation, 0.0) / sum(weights.values())
+    if step.type == Type.NONE:
+        return p_relation
     reached = [tail for r, tail in zip(relations.tolist(), tails.tolist(), strict=True) if r == step.relation]
-    if step.node not in reached:
+    if step.node not in reached or step.relation in hidden:
         return 0.0
-    share = tail_share(toy, h_x, step, reached, before)
-    return scores[step.parent] / sum(scores.values()) * weights[step.relation] / sum(weights.values()) * share
+    return p_relation * tail_share(toy, h_x, step, reached, before)
+
+
+def lacked(toy: Toy, parent: int) -> list[int]:
+    """The relations that a parent lacks; 0 and 1 are the reflexive one and its reverse."""
+    own = set(toy.graph.edges(parent).relation.tolist()) - set(toy.hidden.get(parent, ()))
+    return [r for r in range(2, toy.graph.relation_count) if r not in own]
+
+
+def handicap(toy: Toy, h_x: Tensor, before: list[str]) -> float:
+    """κ: what the score of a relation that the parent lacks differs by."""
+    head, config = toy.model.latent.missing, toy.model.config.latent
+    value = float(head.bias + h_x @ head.context_H)
+    if config.cues or config.type_cues:
+        found = [named(toy, relation, before) for relation in range(0, toy.graph.relation_count, 2)]
+        value += sum(float(w) * max(column) for w, column in zip(head.cue_3, zip(*found, strict=True), strict=True))
+    return value
+
+
+def missing_steps(toy: Toy, last: dict[int, int], t: int) -> list[Step]:
+    """Every fact that the text may ask for and that is missing."""
+    if toy.model.latent.missing is None:
+        return []
+    parents = candidates(toy, last, t)
+    return [Step("", Type.NONE, -1, parent, relation) for parent in parents for relation in lacked(toy, parent)]
 
 
 def statement(toy: Toy, head: int, relation: int, tail: int) -> tuple[int, int | None, int | None, bool]:
@@ -249,10 +282,20 @@ def type_probability(toy: Toy, h_x: Tensor, said: Said, step: Step) -> float:
 
 
 def step_log_probability(toy: Toy, h_D: Tensor, said: Said, step: Step) -> float:
-    """log p(x_t, z_t | all before)."""
+    """log p(x_t, z_t | all before).
+
+    A step without a mention has a parent and a relation if the text asks for this fact, which is missing; without them
+    it stands for all steps without a mention.
+    """
     model, t = toy.model, len(said.steps)
     h_x, h_p, h_r = h_D.split(model.sizes)
+    words = sentence(said.written)
     total = math.log(type_probability(toy, h_x, said, step))
+    if step.type == Type.NONE:
+        related = type_probability(toy, h_x, said, replace(step, type=Type.RELATED))
+        asked = [step] if step.parent >= 0 else missing_steps(toy, said.last, t)
+        missing = related * sum(path_probability(toy, h_x, h_p, h_r, said.last, t, each, words) for each in asked)
+        total = math.log(missing if step.parent >= 0 else math.exp(total) + missing)
     if step.type == Type.NEW:
         logits = torch.tensor([
             float(model.entities.vectors(torch.tensor(node)) @ (h_p + h_r)) + entity_bias(toy, node, said.own)
@@ -262,7 +305,7 @@ def step_log_probability(toy: Toy, h_D: Tensor, said: Said, step: Step) -> float
         chosen = model.entities.real_E.tolist().index(step.node)
         total += math.log((1 - share) * float(logits.softmax(0)[chosen]) + share / len(logits))
     elif step.type == Type.RELATED:
-        probability = path_probability(toy, h_x, h_p, h_r, said.last, t, step, sentence(said.written))
+        probability = path_probability(toy, h_x, h_p, h_r, said.last, t, step, words)
         total += math.log(probability) if probability else -math.inf
     before = tuple(said.running) if step.type == Type.CONTINUE else ()
     return total + math.log(word_probability(toy, h_x, step.node, step.word, before) or 1e-300)

@@ -5,17 +5,19 @@ Each has one JSON form: `to_json()` returns what the commands print with `--json
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, overload
 
 from kglm.answer.answers import Answers, RankedAnswer
+from kglm.answer.mentions import LinkedMention, linked_mentions
 from kglm.answer.next_word import Derivation, MissingFact, NextWordConfig, NextWords
 from kglm.answer.reading import Reading
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import REFLEXIVE, REVERSE, REVERSE_LABEL
 from kglm.kg.statements import NOTHING_KNOWN, Statement
 from kglm.linking.linker import LinkedName
+from kglm.model.types import Type
 
 MAX_REASONS = 20
 """Reasons of an answer or a word that JSON lists by default; the rest is summed up."""
@@ -44,7 +46,8 @@ class Reason:
 
     p: float
     type: str
-    """none (no entity), new, related (by a fact of the graph) or continue (a later word of a name)."""
+    """none (no entity), new, related (by a fact of the graph), continue (a later word of a name), or missing (a plain
+    word where the text asks for a fact that the graph lacks)."""
     entity: Named | None = None
     parent: Named | None = None
     relation: Named | None = None
@@ -61,9 +64,10 @@ class Reason:
         entity, parent = (_node(graph, node) for node in (derivation.entity, derivation.parent))
         relation = _relation(graph, derivation.relation) if derivation.relation >= 0 else None
         edge = derivation.parent, derivation.relation, derivation.entity
-        statement = graph.statement(*edge) if derivation.relation > 0 else NOTHING_KNOWN
+        statement = graph.statement(*edge) if derivation.entity >= 0 and derivation.relation > 0 else NOTHING_KNOWN
         source = ", ".join(map(graph.source_label, statement.sources)) or None
-        kind = derivation.type.name.lower()
+        is_missing = derivation.type == Type.NONE and relation is not None
+        kind = "missing" if is_missing else derivation.type.name.lower()
         return cls(derivation.p, kind, entity, parent, relation, derivation.copied, statement, source)
 
     @property
@@ -81,6 +85,8 @@ class Reason:
             return f"{self.entity}, mentioned again"
         if self.type == "none":
             return "no entity"
+        if self.type == "missing":
+            return f"missing: {self.relation} of {self.parent}"
         return f"more of {self.entity}" if self.type == "continue" else f"{self.entity}, new"
 
     def __str__(self) -> str:
@@ -88,8 +94,8 @@ class Reason:
         source = f"; source: {self.source}" if self.source else ""
         if self.copied is None:
             return self.fact + source
-        if self.type == "none":
-            return "no entity"
+        if self.type in ("none", "missing"):
+            return self.fact
         name = str(self.entity)
         if self.type == "related":
             name = self.fact if self.is_fact else f"{self.parent} —{self.relation}→ {self.entity}"
@@ -266,33 +272,6 @@ class GeneratedWord:
 
 
 @dataclass(frozen=True)
-class LinkedMention:
-    """Words [start, end) of a text refer to this entity with probability p; an ambiguous name has several of these."""
-
-    start: int
-    end: int
-    text: str
-    id: str
-    label: str
-    p: float
-
-    def __str__(self) -> str:
-        return f"{self.text} = {self.label} ({self.id}), {self.p:.1%}"
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-
-def linked_mentions(graph: KnowledgeGraph, words: Sequence[str], linked: Iterable[LinkedName]) -> list[LinkedMention]:
-    """One entry for each candidate of each name, in the order of the text."""
-    return [
-        LinkedMention(start, end, " ".join(words[start:end]), graph.id(node), graph.label(node), p)
-        for start, end, candidates in linked
-        for node, p in candidates
-    ]
-
-
-@dataclass(frozen=True)
 class Completion:
     """How a text goes on: the most probable answers and next words, with their reasons and the links they rest on."""
 
@@ -390,7 +369,6 @@ __all__ = [
     "Answer",
     "Completion",
     "GeneratedWord",
-    "LinkedMention",
     "Missing",
     "Named",
     "Reason",

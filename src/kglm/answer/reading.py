@@ -160,20 +160,25 @@ def _text(surface: Sequence[str], topic: int | None) -> Text:
 def _steps(length: int, annotation: Annotation, shift: int, continues: bool) -> list[tuple[int, int]]:
     """The step of each position: a column of `Histories.steps`, and the node that it starts or -1."""
     result = [(NONE, -1)] * (length - 1)
-    last = 1 - shift
-    for start, end, node in sorted(annotation):
-        if start < last or end <= start or end > length - shift:
-            inside = 0 <= start < end <= length - shift
-            raise DataError(
-                f"mention {start}:{end} "
-                + ("overlaps another one" if inside else f"in a text of {length - shift} words"),
-                remedy="give mentions that do not overlap" if inside else f"give start < end <= {length - shift}",
-            )
+    check_annotation(length - shift, annotation, first=1 - shift)
+    for start, end, node in annotation:
         for target in range(start + shift - 1, end + shift - 1):
             first = target == start + shift - 1 or not continues
             result[target] = (FIRST, node) if first else (CONTINUE, -1)
-        last = end
     return result
+
+
+def check_annotation(length: int, annotation: Annotation, *, first: int = 0) -> None:
+    """Raise an error unless the spans are words from `first` on of a text of this length and do not overlap."""
+    last = first
+    for start, end, _ in sorted(annotation):
+        if start < last or end <= start or end > length:
+            inside = 0 <= start < end <= length
+            raise DataError(
+                f"mention {start}:{end} " + ("overlaps another one" if inside else f"in a text of {length} words"),
+                remedy="give mentions that do not overlap" if inside else f"give start < end <= {length}",
+            )
+        last = end
 
 
 def encode(model: Kglm, words: Sequence[int], state: EncoderState | None = None) -> tuple[Tensor, EncoderState]:

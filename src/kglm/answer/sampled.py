@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from kglm.answer.reading import Reading, Span, encode, read
-from kglm.linking.linker import LinkedName, marginal_links
+from kglm.linking.joint import marginal_links
+from kglm.linking.linker import LinkedName
 from kglm.linking.name_index import NameIndex
 from kglm.marginal.candidates import prepare_text
 from kglm.marginal.particle import ParticleConfig, particle_filter

@@ -18,7 +18,8 @@ from kglm.errors import ConfigError, DataError
 from kglm.progress import progress
 
 if TYPE_CHECKING:
-    from kglm.answer.completion import Completion, LinkedMention, Missing, Reasons
+    from kglm.answer.completion import Completion, Missing, Reasons
+    from kglm.answer.mentions import LinkedMention
     from kglm.answer.model import FactAwareLM
 
 LINKS = ("average", "best", "sampled", "none")
@@ -26,7 +27,10 @@ NO_NAME = "this text contains no name of the graph (names begin with a capital)"
 MARKERS = {"@@END@@": "end of sentence", "@@UNKNOWN@@": "unknown word"}
 """Words of the vocabulary that stand for something else; tables show the meaning, JSON the marker."""
 MIN_SHARE = 0.005
-"""Share of an answer's or a word's probability below which a reason is not shown."""
+"""Share of an answer's or a word's probability below which a reason is not shown; the same for entities of a name."""
+NO_ENTITY = "no entity of the graph"
+MIN_NIL = 0.01
+"""Probability of no entity from which it is shown beside the entities of a name."""
 SHOWN_P = 0.00005
 """Probability from which a row of other words or answers is shown."""
 MAX_CANDIDATES = 5
@@ -106,9 +110,13 @@ def complete(
 
 def _print_completion(completion: Completion, by_word: bool, why: bool) -> None:
     """The linked names, and the answers or the next words; a missing fact before them if it is more probable."""
-    for mention in completion.mentions:
-        if mention.p >= 0.005:
-            print_line(str(mention))
+    for _, group in groupby(completion.mentions, key=lambda mention: (mention.start, mention.end)):
+        mentions = list(group)
+        for mention in mentions:
+            if mention.p >= MIN_SHARE:
+                print_line(str(mention))
+        if mentions[0].id is not None and mentions[0].p_nil >= MIN_NIL:
+            print_line(f"{mentions[0].text} = {NO_ENTITY}, {mentions[0].p_nil:.1%}")
     missing = completion.notable_missing
     if missing is not None and completion.asks_for_missing:
         print_line(_missing(completion, missing))
@@ -240,9 +248,13 @@ def link(words: Words = None, file: PromptFile = None, kg: Kg = None, json: Json
 def _print_links(mentions: list[LinkedMention]) -> None:
     rows = []
     for _, group in groupby(mentions, key=lambda mention: (mention.start, mention.end)):
-        for place, mention in enumerate(islice(group, MAX_CANDIDATES)):
-            rows.append((mention.text if place == 0 else "", mention.id, mention.label, f"{mention.p:.1%}"))
-    print_table("", ("name", "id", "entity", ""), rows, right=(3,))
+        listed = list(islice(group, MAX_CANDIDATES))
+        for place, mention in enumerate(listed):
+            entity = (mention.label or NO_ENTITY, mention.description or "")
+            rows.append((mention.text if place == 0 else "", mention.id or "", *entity, f"{mention.p:.1%}"))
+        if listed[0].id is not None and listed[0].p_nil >= MIN_NIL:
+            rows.append(("", "", NO_ENTITY, "", f"{listed[0].p_nil:.1%}"))
+    print_table("", ("name", "id", "entity", "description", ""), rows, right=(4,))
 
 
 def _open(

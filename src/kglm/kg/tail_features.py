@@ -69,7 +69,7 @@ class TailFeatureReader:
         graph = self._graph
         tail = graph.tails(parent, relation)
         near = self._neighbours(parent)
-        value_NQ = np.zeros((len(tail), len(NAMES)))
+        value_NQ = np.zeros((len(tail), len(NAMES)), np.float64)
         value_NQ[:, -3] = np.log(near.edges[np.searchsorted(near.node, tail)])
         value_NQ[:, -2] = np.log1p([_common(near.node, self._neighbours(node).node) for node in tail.tolist()])
         value_NQ[:, -1] = np.log1p(graph.degrees(tail))

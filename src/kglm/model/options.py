@@ -53,6 +53,13 @@ class LatentConfig:
     """Learn to copy the words of a name in order, from the first word at the start of a mention."""
     train_relations: bool = True
     """Train v_r, starting from TransE; otherwise v_r is fixed."""
+    missing: bool = True
+    """Let the text ask for relations that a parent lacks; otherwise for those that it has, as in the paper."""
+
+    @property
+    def offers_missing(self) -> bool:
+        """True if a text may ask for facts that the graph lacks."""
+        return self.missing and self.facts != "none"
 
     @property
     def reads_cues(self) -> bool:
@@ -80,4 +87,5 @@ PAPER = LatentConfig(
     cues=False,
     alias_order=False,
     train_relations=False,
+    missing=False,
 )

@@ -40,7 +40,7 @@ class TailFactWeights(nn.Module):
 
 def tail_facts(features: TailFeatures, years: Sequence[int]) -> np.ndarray:
     """f of all tails (N × Q) at one position; `years` are those that the words before name, the last word first."""
-    named_N = np.zeros(len(features.tail))
+    named_N = np.zeros(len(features.tail), np.float64)
     if years and features.statements is not None:
         named_N[:] = covers(features.statements, years[0])
     return np.column_stack([features.value_NQ, named_N])

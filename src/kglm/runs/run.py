@@ -37,7 +37,7 @@ from kglm.model.table import ModelParts
 from kglm.model.text import HistoryConfig
 from kglm.runs.checkpoint import EpochMetrics
 from kglm.runs.records import FILES, REMEDY, GraphRecord, Introductions, RunRecord, files_of_run, require_run
-from kglm.runs.settings import RunConfig
+from kglm.runs.settings import RunConfig, parse_settings
 from kglm.runs.tensors import load_into, parse_tensors, write_tensors
 from kglm.text.document import Document, read_documents
 from kglm.text.repair import repair
@@ -68,7 +68,8 @@ class Run:
         self.artefact = Artefact(home, None, REMEDY, FILES)
         self.record = RunRecord(FORMAT, __version__)
         data, latent, kind = settings.data, settings.latent, settings.kind
-        self.history = HistoryConfig(latent.facts, data.parent_window, data.mention_types)
+        missing = latent.offers_missing and kind.likelihood == "latent"
+        self.history = HistoryConfig(latent.facts, data.parent_window, data.mention_types, missing)
         self.features = GraphFeatures.of(
             graph,
             vocabulary,
@@ -133,7 +134,7 @@ class Run:
                 remedy=f"use kglm {record.kglm}, or train it again",
             )
         known = artefact.record("kg.json", GraphRecord)
-        settings = config.parse(RunConfig, artefact.read("config.toml"), home / "config.toml")
+        settings = parse_settings(artefact.read("config.toml"), home / "config.toml")
         vocabulary = Vocabulary.of_record(
             artefact.record("vocabulary.json", VocabularyRecord), home / "vocabulary.json"
         )

@@ -95,7 +95,9 @@ class TrainConfig:
     patience: int = 5
     """Epochs without a better validation before training stops."""
     seed: int = 0
-    """Random seed of the weights, the order of documents and dropout."""
+    """Random seed of the weights, the order of documents and dropout, and the hidden facts."""
+    hide_facts: float = 0.2
+    """Share of the facts of related mentions that training treats as missing, if `latent.missing` is on."""
     checkpoint_minutes: float = 5.0
     """Minutes between checkpoints; a killed run loses at most this much."""
     threads: int = 0
@@ -109,6 +111,7 @@ class TrainConfig:
         for name in ("rows", "length", "epochs", "patience", "nonmonotone"):
             config.check_range(f"train.{name}", getattr(self, name), 1, MAX_COUNT)
         config.check_range("train.seed", self.seed, 0, MAX_SEED)
+        config.check_range("train.hide_facts", self.hide_facts, 0, 1)
         config.check_range("train.threads", self.threads, 0, MAX_THREADS)
         if not 0 < self.learning_rate <= MAX_LEARNING_RATE:
             remedy = f"give a number above 0 and at most {MAX_LEARNING_RATE:,.0f}"
@@ -166,9 +169,22 @@ class RunConfig:
         return replace(self, train=replace(self.train, **tuned)) == other
 
 
+ADDED: dict[str, dict[str, Any]] = {"latent": {"missing": False}, "train": {"hide_facts": 0.0}}
+"""Settings that runs of earlier versions lack, with the values that have no effect."""
+
+
 def shipped_configurations() -> list[str]:
     """Names of the configurations that come with the package."""
     return sorted(path.stem for path in SHIPPED.glob("*.toml"))
+
+
+def parse_settings(content: bytes, place: Path) -> RunConfig:
+    """Settings of an existing run, from its TOML file; it has all settings that there were when the run was made."""
+    values = config.parse_toml(content, place)
+    for section, added in ADDED.items():
+        if isinstance(given := values.get(section, {}), dict):
+            values[section] = added | given
+    return config.from_dict(RunConfig, values, place=place)
 
 
 def load_config(

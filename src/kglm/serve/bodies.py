@@ -118,21 +118,26 @@ class Entity(_Response):
 
 
 class Mention(_Response):
-    """Words [start, end) of the prompt refer to this entity with probability p; an ambiguous name has many entries."""
+    """Words [start, end) of the prompt refer to this entity with probability p; an ambiguous name has many entries.
+
+    `id` is null where no entity of the graph is the most probable: then p is the probability of that, `p_nil`.
+    """
 
     start: int
     end: int
     text: str
-    id: str
-    label: str
+    id: str | None
+    label: str | None
     p: P
+    description: str | None
+    p_nil: P
 
 
 class Reason(_Response):
     """One reason of an answer or a word and its share of the probability; `copied` is null for answers."""
 
     p: P
-    type: Literal["none", "new", "related", "continue"]
+    type: Literal["none", "new", "related", "continue", "missing"]
     parent: str | None
     parent_label: str | None
     relation: str | None

@@ -10,6 +10,7 @@ export const TYPES = {
   new: "a new entity",
   continue: "a later word of a name",
   none: "no entity: a plain word",
+  missing: "a plain word where a fact is missing",
 };
 
 /** A reason of the server's JSON, with {id, label} instead of an id and a label beside it. */
@@ -30,6 +31,7 @@ export function chain(reason) {
   const type = typeOf(reason);
   const how = reason.copied !== null && h("span", { class: "how" }, reason.copied ? ", copied" : ", generated");
   if (type === "none") return h("span", { class: "chain" }, "no entity, a plain word");
+  if (type === "missing") return h("span", { class: "chain" }, "missing: ", relationText(reason.relation), " of ", name(reason.parent));
   if (type === "again") return h("span", { class: "chain" }, name(reason.entity), " again", how);
   if (type === "new") return h("span", { class: "chain" }, "new: ", name(reason.entity), how);
   if (type === "continue" && !isFact(reason)) return h("span", { class: "chain" }, "more of ", name(reason.entity), how);

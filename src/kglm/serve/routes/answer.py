@@ -9,8 +9,8 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 
-from kglm.answer.completion import LinkedMention
 from kglm.answer.generate import GenerateConfig
+from kglm.answer.mentions import LinkedMention
 from kglm.errors import KglmError
 from kglm.serve import bodies, views
 from kglm.serve.problems import Problem, from_error
