@@ -170,6 +170,8 @@ def test_reasons_in_words(toy: Toy) -> None:
     assert str(Reason.of(graph, related)) == "related Mario Land —P1→ Game Boy, copied"
     assert str(Reason.of(graph, replace_type(related, Type.NEW))) == "new Game Boy, copied"
     assert str(Reason.of(graph, Derivation(0.1, Type.NONE))) == "no entity"
+    missing = Reason.of(graph, Derivation(0.1, Type.NONE, -1, graph.number("Q1"), graph.find_relation("P3") or -1))
+    assert (missing.type, str(missing), missing.is_fact) == ("missing", "missing: P3 of Mario Land", False)
 
 
 def replace_type(reason: Derivation, kind: Type) -> Derivation:

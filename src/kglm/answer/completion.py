@@ -11,6 +11,7 @@ from typing import Any, overload
 
 from kglm.answer.answers import Answers, RankedAnswer
 from kglm.answer.mentions import LinkedMention, linked_mentions
+from kglm.answer.missing import says_missing
 from kglm.answer.next_word import Derivation, MissingFact, NextWordConfig, NextWords
 from kglm.answer.reading import Reading
 from kglm.kg.graph import KnowledgeGraph
@@ -73,11 +74,13 @@ class Reason:
     @property
     def is_fact(self) -> bool:
         """True if a fact of the graph leads to the entity, and not that it was mentioned before."""
-        return self.relation is not None and self.relation.id != REFLEXIVE
+        return self.type != "missing" and self.relation is not None and self.relation.id != REFLEXIVE
 
     @property
     def fact(self) -> str:
         """The fact and when it holds, or what else leads to the entity: "France —capital→ Paris (since 1944)"."""
+        if self.type == "missing":
+            return f"missing: {self.relation} of {self.parent}"
         if self.is_fact:
             period = f" ({self.statement.period})" if self.statement.period else ""
             return f"{self.parent} —{self.relation}→ {self.entity}{period}"
@@ -85,8 +88,6 @@ class Reason:
             return f"{self.entity}, mentioned again"
         if self.type == "none":
             return "no entity"
-        if self.type == "missing":
-            return f"missing: {self.relation} of {self.parent}"
         return f"more of {self.entity}" if self.type == "continue" else f"{self.entity}, new"
 
     def __str__(self) -> str:
@@ -330,10 +331,8 @@ class Completion:
 
     @property
     def asks_for_missing(self) -> bool:
-        """True if a missing fact is more probable than every fact of the graph."""
-        missing = self.notable_missing
-        best = max((reason.p for answer in self.answers for reason in answer.facts[:1]), default=0.0)
-        return missing is not None and missing.p > best
+        """True if the answer is that a fact is missing: see `says_missing`."""
+        return self.notable_missing is not None and says_missing(self.distribution) is not None
 
     def __str__(self) -> str:
         """A missing fact, and the best answers with their probabilities and main reasons, one a line."""
