@@ -60,7 +60,7 @@ class TailHead(nn.Module):
         if weight_M2 is not None:
             score_Y = score_Y + (weight_M2[start_Y] * tails.hint_Y2).sum(-1)
         if self.facts is not None:
-            score_Y = score_Y + (self.facts(h_x_MH)[start_Y] * tails.fact_YQ).sum(-1)
+            score_Y = score_Y + (self.facts(h_x_MH)[start_Y] * tails.fact_YQ.to(h_x_MH.dtype)).sum(-1)
         log_z_W = segment_logsumexp(score_Y, tails.path_Y, len(log_p_W))
         path_N = tails.path_Y[tails.own_Y]
         return log_p_W.index_copy(0, path_N, score_Y[tails.own_Y] - log_z_W[path_N])

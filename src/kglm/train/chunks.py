@@ -152,7 +152,7 @@ class ChunkBuilder:
     def tail_facts(self, document: EncodedDocument, target: int, node: int, relation: int) -> npt.NDArray[np.float64]:
         """See `tail_facts`; no columns if the model reads none."""
         if self._tails is None:
-            return np.zeros((0, 0), np.float32)
+            return np.zeros((0, 0))
         return tail_facts(self._tails.of(node, relation), named_years(window(document.surface, target)))
 
     def without_own(self, document: EncodedDocument) -> OwnCounts:
