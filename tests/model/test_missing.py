@@ -120,16 +120,23 @@ def test_hiding_depends_on_the_seed_and_the_document(toy: Toy) -> None:
     assert not any(asked(0.0, 0))
 
 
-def test_plain_words_train_the_types_but_not_which_fact_is_missing(toy: Toy) -> None:
+def test_in_training_a_plain_word_is_no_missing_fact(toy: Toy) -> None:
+    """Only hidden facts teach when a fact is missing: P(no mention) of other words is p(∅), and less than in use."""
     document = annotated(toy, [story(toy)[0], Step("is", Type.NONE), Step("is", Type.NONE)])
-    piece = whole(toy.encoder.encode(document))
-    toy.model.zero_grad()
-    torch.autograd.backward(-toy.model.score(toy.builder.build([piece])).type_BT.sum())
-    latent = toy.model.latent
-    assert latent.missing is not None
-    for parameter in (*latent.missing.parameters(), latent.parents.weight_Q):
-        assert parameter.grad is None or not bool(parameter.grad.any())
-    assert latent.types.head.weight.grad is not None and bool(latent.types.head.weight.grad[Type.RELATED].any())
+    chunk = toy.builder.build([whole(toy.encoder.encode(document))])
+    latent, types = toy.model.latent, chunk.types
+    with torch.no_grad():
+        hidden = toy.model.hidden(toy.model.encoder(chunk.words.input_BT).h_BTD.flatten(0, 1))
+        relation_RD = toy.model.relation_vectors()
+        legal = types.related_BT.flatten(), types.continue_BT.flatten()
+        type_FC = latent.types.log_probs(hidden.x, types.state_BT.flatten(), types.named, *legal, relation_RD)
+        scores = latent.relation_scores(hidden, chunk, relation_RD)
+        in_use_F, in_training_F = (
+            latent.train(training).plain_types(type_FC, hidden, chunk, scores, toy.model.entities)
+            for training in (False, True)
+        )
+    assert torch.equal(in_training_F, type_FC[:, Type.NONE])
+    assert bool((in_use_F[1:] > in_training_F[1:]).all()) and in_use_F[0] == in_training_F[0]
 
 
 def test_gradients_are_finite_and_reach_the_handicap(toy: Toy) -> None:
@@ -169,25 +176,24 @@ class TestEdits:
         assert sum(found.p_N) == pytest.approx(1)
 
 
-def test_says_missing_compares_missing_facts_with_the_best_relation_of_the_graph(tmp_path: Path) -> None:
+def test_says_missing_compares_missing_facts_with_those_of_the_graph(tmp_path: Path) -> None:
     toy = make_toy(tmp_path)
     words = next_words(read(toy, toy.model, ["Mario", "is"], [(1.0, [Span(0, 1, toy.graph.number("Q1"))])]))
-    exists: dict[int, float] = {}
-    for reason in (reason for word in words.words for reason in words.derivations(word)):
-        if reason.type == Type.RELATED and reason.relation:
-            exists[reason.relation // 2] = exists.get(reason.relation // 2, 0.0) + reason.p
-    best = ODDS * max(exists.values())
+    reasons = [reason for word in words.words for reason in words.derivations(word)]
+    least = max(ODDS * sum(reason.p for reason in reasons if reason.type == Type.RELATED), LEAST)
     one = words.missing[0]
     other, third = one._replace(relation=one.relation ^ 1), one._replace(relation=one.relation + 2)
     cases = (((0.4, 0.4, 0.3), True), ((0.3, 0.3, 0.5), True), ((0.3, 0.3, 0.3), False), ((0.0, 0.0, 0.0), False))
     for shares, says in cases:
-        scale = max(best, LEAST)
         facts = tuple(
-            fact._replace(p=share * scale) for fact, share in zip((one, other, third), shares, strict=True) if share
+            fact._replace(p=share * least) for fact, share in zip((one, other, third), shares, strict=True) if share
         )
         found = says_missing(replace(words, missing=facts))
-        assert found == (one._replace(p=pytest.approx((shares[0] + shares[1]) * scale)) if says else None)
+        wanted = one._replace(p=pytest.approx((shares[0] + shares[1]) * least)) if says else None
+        assert found == wanted
     assert says_missing(replace(words, missing=(one._replace(p=0.9 * ODDS),), rest={"related": 1.0})) is None
+    nothing = words.explanations._replace(mass_W=words.explanations.mass_W * 1e-6)
+    assert says_missing(replace(words, missing=(one._replace(p=0.9 * LEAST),), explanations=nothing)) is None
 
 
 def test_few_missing_facts_are_listed_and_the_rest_is_plain(tmp_path: Path) -> None:

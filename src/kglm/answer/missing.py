@@ -17,8 +17,8 @@ hides only a fifth of the facts; chosen on the development half of `benchmarks/m
 def says_missing(words: NextWords) -> MissingFact | None:
     """The fact that the text asks for, if the graph probably lacks it; otherwise None.
 
-    The answer is that a fact is missing if Σ p(related, p, r missing) > ODDS · max p(related, p, r). The sum is over
-    all missing facts, the maximum over the relations of the graph without that of an entity to itself.
+    Compares p(related, missing) with p(related, the graph has the fact), each summed over all parents and relations.
+    The result is the most probable missing fact; a relation and its reverse count as one.
     """
     reasons = words.explanations
     exists = float(reasons.mass_W[reasons.type_W == Type.RELATED].sum()) + words.rest["related"]
@@ -26,14 +26,6 @@ def says_missing(words: NextWords) -> MissingFact | None:
         return None
     mass: dict[tuple[int, int], float] = defaultdict(float)
     for fact in words.missing:
-        missing[fact.parent, fact.relation // 2] += fact.p
-    reasons = words.explanations
-    columns = (reasons.type_W, reasons.parent_W, reasons.relation_W, reasons.mass_W)
-    for kind, parent, relation, p in zip(*(column.tolist() for column in columns), strict=True):
-        if kind == Type.RELATED and relation:
-            exists[parent, relation // 2] += p
-    best = max([*exists.values(), words.rest["related"]])
-    if sum(missing.values()) <= max(ODDS * best, LEAST):
-        return None
-    asked, p = max(missing.items(), key=lambda item: item[1])
+        mass[fact.parent, fact.relation // 2] += fact.p
+    asked, p = max(mass.items(), key=lambda item: item[1])
     return next(fact for fact in words.missing if (fact.parent, fact.relation // 2) == asked)._replace(p=p)

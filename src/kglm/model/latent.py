@@ -64,11 +64,6 @@ class LatentScores(NamedTuple):
     explained_M: Tensor
 
 
-def fixed(value: Tensor) -> Tensor:
-    """The value as a constant: no gradient goes through it."""
-    return value.detach()
-
-
 class RelationScores(NamedTuple):
     """Scores of all relations at some positions, with what missing facts add."""
 
