@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kglm.answer.model import FactAwareLM
-from support.browsing import BORN, Open, complete, edit, words
+from support.browsing import BORN, Open, answers, complete, edit, words
 from support.serving import serving
 
 
@@ -36,7 +36,7 @@ def test_an_entity_is_found_by_its_name(visit: Open) -> None:
     page.get_by_text("add to the present values").click()
     page.get_by_role("button", name="Change the fact").click()
     page.wait_for_selector(".split:not([aria-busy]) .compared")
-    assert "Chicago" in words(page)
+    assert "Chicago" in answers(page)
     listed = page.locator(".edit-list li").inner_text()
     assert " ".join(listed.split()) == "added Barack Obama —place of birth→ Chicago"
 
