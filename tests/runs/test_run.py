@@ -22,7 +22,8 @@ from kglm.kg.ids import NEW
 from kglm.kg.imports import import_graph
 from kglm.runs.run import Run, read_for_training
 from kglm.runs.settings import PRESETS, SHIPPED, RunConfig, load_config
-from kglm.runs.tensors import RENAMED, load_tensors
+from kglm.files.tensors import load_tensors
+from kglm.runs.tensors import RENAMED
 from kglm.text.document import START, Document, Mention
 from kglm.train.chunks import ChunkBuilder, whole
 from kglm.train.encoding import DocumentEncoder

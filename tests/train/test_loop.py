@@ -17,7 +17,8 @@ from kglm.files.artefact import new_artefact
 from kglm.model.base import COMPONENTS
 from kglm.runs.checkpoint import StateDirectory
 from kglm.runs.settings import TrainConfig
-from kglm.runs.tensors import load_into, load_tensors, write_tensors
+from kglm.files.tensors import load_tensors, write_tensors
+from kglm.runs.tensors import load_into
 from kglm.train.loop import Trainer
 from kglm.train.totals import evaluate
 from support.artefacts import accept

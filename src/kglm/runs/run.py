@@ -38,7 +38,8 @@ from kglm.model.text import HistoryConfig
 from kglm.runs.checkpoint import EpochMetrics
 from kglm.runs.records import FILES, REMEDY, GraphRecord, Introductions, RunRecord, files_of_run, require_run
 from kglm.runs.settings import RunConfig
-from kglm.runs.tensors import load_into, parse_tensors, write_tensors
+from kglm.files.tensors import parse_tensors, write_tensors
+from kglm.runs.tensors import load_into
 from kglm.text.document import Document, read_documents
 from kglm.text.repair import repair
 from kglm.text.tokenizer import tokenizer

@@ -30,7 +30,8 @@ from kglm.progress import progress
 from kglm.runs.checkpoint import EpochMetrics, StateDirectory, TrainingState, optimiser_tensors, restore_optimiser
 from kglm.runs.records import files_of_run
 from kglm.runs.settings import TrainConfig
-from kglm.runs.tensors import load_into, not_finite, write_tensors
+from kglm.files.tensors import not_finite, write_tensors
+from kglm.runs.tensors import load_into
 from kglm.train.averaging import Averager
 from kglm.train.batches import Carried, Line, epoch_plan
 from kglm.train.chunks import ChunkBuilder, Piece
