@@ -78,6 +78,10 @@ class Subwords:
             ends.append(last)
         return Encoded(found.ids, ends)
 
+    def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
+        """The subwords of many short texts."""
+        return [found.ids for found in self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
+
     def decode(self, ids: Sequence[int]) -> str:
         """The text of subwords, special ones included."""
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=False))
