@@ -21,9 +21,19 @@ _DTYPES = {
 }  # fmt: skip
 
 
+ALIGNMENT = 64
+"""Bytes. Kernels may read a tensor that begins elsewhere with instructions that fail there."""
+
+
 def write_tensors(writer: Writer, name: str, tensors: Mapping[str, Tensor]) -> None:
-    """Write tensors by name as a file of an artefact."""
-    writer.bytes(name, save({key: tensor.detach().contiguous() for key, tensor in tensors.items()}))
+    """Write tensors by name as a file of an artefact; the first one begins at a multiple of `ALIGNMENT`."""
+    content = save({key: tensor.detach().contiguous() for key, tensor in tensors.items()})
+    end = 8 + int.from_bytes(content[:8], "little")
+    padded = -(-end // ALIGNMENT) * ALIGNMENT
+    with writer.file(name) as stream:
+        stream.write((padded - 8).to_bytes(8, "little"))
+        stream.write(content[8:end] + b" " * (padded - end))
+        stream.write(memoryview(content)[end:])
 
 
 def parse_tensors(content: bytes, place: Path, remedy: str | None = None) -> dict[str, Tensor]:
@@ -38,7 +48,10 @@ def parse_tensors(content: bytes, place: Path, remedy: str | None = None) -> dic
 
 
 def map_tensors(artefact: Artefact, name: str) -> dict[str, Tensor]:
-    """The tensors of a file of an artefact, mapped: pages are read when they are used, and shared by processes."""
+    """The tensors of a file of an artefact, mapped: pages are read when they are used, and shared by processes.
+
+    A tensor that does not begin at a multiple of `ALIGNMENT` is copied.
+    """
     mapped = artefact.mapped(name)
     try:
         size = int.from_bytes(mapped[:8], "little")
@@ -49,8 +62,11 @@ def map_tensors(artefact: Artefact, name: str) -> dict[str, Tensor]:
             begin, end = about["data_offsets"]
             dtype, shape = _DTYPES[about["dtype"]], about["shape"]
             count = (end - begin) // dtype.itemsize
-            flat = torch.frombuffer(mapped, dtype=dtype, count=count, offset=8 + size + begin) if count else torch.empty(0)
-            tensors[key] = flat.view(shape)
+            if count == 0:
+                tensors[key] = torch.empty(shape, dtype=dtype)
+                continue
+            tensor = torch.frombuffer(mapped, dtype=dtype, count=count, offset=8 + size + begin).view(shape)
+            tensors[key] = tensor.clone() if tensor.data_ptr() % ALIGNMENT else tensor
     except (ValueError, KeyError, TypeError, RuntimeError) as error:
         raise DataError(
             f"is not a complete safetensors file ({error})", place=artefact.home / name, remedy=artefact.remedy

@@ -116,6 +116,7 @@ class Llama:
         self.config, self.dtype = config, dtype
         _check_shapes(config, tensors)
         self._embedding_VD = tensors["embedding.weight"].to(dtype)
+        self._head_VD = None if config.tied else tensors["head.weight"].to(dtype)
         self._norm_D = tensors["norm"].float()
         self._head = matrix(tensors, "embedding" if config.tied else "head", dtype)
         self._layers = [
@@ -166,6 +167,11 @@ class Llama:
         """Scores of all subwords after states of the last layer, of any leading shape; in single precision."""
         flat_BD = last_BD.reshape(-1, last_BD.shape[-1])
         return self._head(flat_BD).float().view(*last_BD.shape[:-1], -1)
+
+    @property
+    def embedding_table(self) -> Tensor:
+        """The output matrix (V × D): p_B(s) ∝ exp(last state · row s)."""
+        return self._embedding_VD if self._head_VD is None else self._head_VD
 
     def embedding(self, ids: Tensor) -> Tensor:
         """Input embeddings of subwords."""
