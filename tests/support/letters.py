@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from kglm.heads.all_names import AllNames
 from kglm.heads.features import compute
 from kglm.heads.local import Link
 from kglm.heads.model import Heads, MentionState, Type
@@ -58,6 +59,7 @@ class LetterWorld:
             key_RD,
             self.base.model.embedding_table,
             max_tails,
+            AllNames.of(self.graph, self.base.subwords, any_case=True),
         )
         with torch.random.fork_rng():
             torch.manual_seed(seed)
@@ -88,6 +90,11 @@ def brute_force(world: LetterWorld, prepared: Prepared) -> float:
         relation_TR = heads.relation_scores(g_TG, vector_RK, prepared.cues(0, len(ids)))
         handicap_T, score_T3 = heads.handicaps(g_TG), heads.types(g_TG)
     base_TV = _base(world, ids)
+    all_names = [
+        (tuple(world.base.subwords.encode(f" {text}").ids), 1.0 + len(tables.graph.edges(node)[0]))
+        for node in range(len(tables.graph))
+        for text in dict.fromkeys(tables.graph.names(node))
+    ]
 
     def names_after(node: int, prefix: tuple[int, ...]) -> dict[int, int]:
         found: dict[int, int] = {}
@@ -104,21 +111,48 @@ def brute_force(world: LetterWorld, prepared: Prepared) -> float:
         score = {c: float((heads.name_weight * base_TV[t, c] + heads.name_kind[k]).detach()) for c, k in children.items()}
         return math.exp(score[ids[t]]) / sum(map(math.exp, score.values()))
 
+    def begun(t: int) -> dict[int, float]:
+        """Weights of the ways in which a name goes on that the subwords before t begin."""
+        words = [tuple(name) for name, _ in all_names]
+        prefix: tuple[int, ...] | None = None
+        for id in ids[:t]:
+            if prefix is not None and any(w[: len(prefix) + 1] == (*prefix, id) for w in words):
+                prefix = (*prefix, id)
+            else:
+                prefix = (id,) if any(w[:1] == (id,) for w in words) else None
+        found: dict[int, float] = {}
+        for name, weight in all_names:
+            if prefix is not None and len(name) > len(prefix) and name[: len(prefix)] == prefix:
+                found[name[len(prefix)]] = found.get(name[len(prefix)], 0.0) + weight
+        return found
+
+    def goes_on(t: int) -> float:
+        """p(subword t | a name that has begun goes on)."""
+        with torch.no_grad():
+            gamma, beta = heads.begun_weights.tolist()
+        score = {c: gamma * math.log(w) + beta * float(base_TV[t, c]) for c, w in begun(t).items()}
+        return math.exp(score[ids[t]]) / sum(map(math.exp, score.values())) if ids[t] in score else 0.0
+
     @lru_cache
     def types(t: int, state: tuple[int, tuple[int, ...]] | None) -> list[float]:
         feature = prepared.feature_TQ[t].clone()
-        kind, goes_on = MentionState.NONE, False
+        can_go_on = state is None and bool(begun(t))
+        kind = MentionState.BEGUN if can_go_on else MentionState.NONE
+        if state is None and can_go_on:
+            mass = sum(math.exp(base_TV[t, c]) for c in begun(t))
+            feature[3] = math.log(mass + 1e-4) - math.log(1e-4)
         if state is not None:
             children = names_after(*state)
-            goes_on = bool(children)
+            can_go_on = bool(children)
             whole = any(name.ids == state[1] for name in tables.names.of(state[0]))
-            kind = MentionState.ENDED if not goes_on else MentionState.MAY_END if whole else MentionState.INSIDE
-            if goes_on:
+            kind = MentionState.ENDED if not can_go_on else MentionState.MAY_END if whole else MentionState.INSIDE
+            feature[3] = 0
+            if can_go_on:
                 mass = sum(math.exp(base_TV[t, c]) for c in children)
                 feature[3] = math.log(mass + 1e-4) - math.log(1e-4)
         with torch.no_grad():
-            score = (score_T3[t] + heads.type_state_43[kind] + feature @ heads.type_features).tolist()
-        legal = [True, any(link.position <= t for link in prepared.local.links), goes_on]
+            score = (score_T3[t] + heads.type_state_53[kind] + feature @ heads.type_features).tolist()
+        legal = [True, any(link.position <= t for link in prepared.local.links), can_go_on]
         mass = [math.exp(s) if ok else 0.0 for s, ok in zip(score, legal, strict=True)]
         return [m / sum(mass) for m in mass]
 
@@ -157,7 +191,9 @@ def brute_force(world: LetterWorld, prepared: Prepared) -> float:
             return 1.0
         p_3, plain = types(t, state), math.exp(base_TV[t, ids[t]])
         found = p_3[Type.PLAIN] * plain * total(t + 1, None)
-        if p_3[Type.CONTINUE] and state is not None:
+        if state is None:
+            found += p_3[Type.CONTINUE] * goes_on(t) * total(t + 1, None)
+        elif p_3[Type.CONTINUE]:
             p = said(t, *state)
             found += p_3[Type.CONTINUE] * p * total(t + 1, (state[0], (*state[1], ids[t]))) if p else 0.0
         for p, pi in enumerate(parents(t)) if p_3[Type.RELATED] else ():

@@ -44,7 +44,7 @@ class Type(IntEnum):
     RELATED = 1
     """A fact of the local graph begins a name."""
     CONTINUE = 2
-    """The name of the running mention goes on."""
+    """The name of the running mention goes on, or a name that the base has begun."""
 
 
 class MentionState(IntEnum):
@@ -57,6 +57,8 @@ class MentionState(IntEnum):
     """The name may go on or end."""
     ENDED = 3
     """No name goes on."""
+    BEGUN = 4
+    """No mention runs, but the last subwords begin a name of the graph."""
 
 
 class PlaceTensors(NamedTuple):
@@ -80,7 +82,7 @@ class Heads(nn.Module):
         self.reduce = nn.Linear(2 * hidden, config.state)
         self.gru = nn.GRU(config.state, config.state, batch_first=True)
         self.types = nn.Linear(config.state, 3)
-        self.type_state_43 = nn.Parameter(torch.zeros(4, 3))
+        self.type_state_53 = nn.Parameter(torch.zeros(len(MentionState), 3))
         self.type_features = nn.Parameter(torch.zeros(TYPE_FEATURES, 3))
         self.places = nn.Linear(config.state, PLACES)
         self.query = nn.Linear(config.state, config.relation)
@@ -93,6 +95,7 @@ class Heads(nn.Module):
         self.handicap = nn.Linear(config.state, 1)
         self.name_weight = nn.Parameter(torch.ones(()))
         self.name_kind = nn.Parameter(torch.zeros(len(NameKind)))
+        self.begun_weights = nn.Parameter(torch.tensor([0.5, 1.0]))
         with torch.no_grad():
             for linear in (self.places, self.cue_context):
                 linear.weight.zero_()
@@ -100,8 +103,9 @@ class Heads(nn.Module):
             self.handicap.weight.zero_()
             self.handicap.bias.fill_(START_HANDICAP)
             self.types.bias.copy_(torch.tensor([2.0, -1.0, 0.0]))
-            self.type_state_43[MentionState.INSIDE, Type.CONTINUE] = 4.0
-            self.type_state_43[MentionState.MAY_END, Type.CONTINUE] = 1.0
+            self.type_state_53[MentionState.INSIDE, Type.CONTINUE] = 4.0
+            self.type_state_53[MentionState.MAY_END, Type.CONTINUE] = 1.0
+            self.type_state_53[MentionState.BEGUN, Type.CONTINUE] = -1.0
         self.dropout = nn.Dropout(config.dropout)
 
     def states(self, middle_BTD: Tensor, last_BTD: Tensor, start: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -158,8 +162,12 @@ class Heads(nn.Module):
 
     def type_log_probs(self, score_N3: Tensor, state_N: Tensor, feature_NQ: Tensor, legal_N3: Tensor) -> Tensor:
         """log p(type) in mention states, with illegal types masked."""
-        score_N3 = score_N3 + self.type_state_43[state_N] + feature_NQ @ self.type_features
+        score_N3 = score_N3 + self.type_state_53[state_N] + feature_NQ @ self.type_features
         return score_N3.masked_fill(~legal_N3, -math.inf).log_softmax(-1)
+
+    def begun_scores(self, log_weight_Y: Tensor, base_Y: Tensor) -> Tensor:
+        """Scores of the ways in which a name that has begun goes on: γ log W + β z_s."""
+        return self.begun_weights[0] * log_weight_Y + self.begun_weights[1] * base_Y
 
     def name_scores(self, base_Y: Tensor, kind_Y: Tensor) -> Tensor:
         """Scores of children in the trie of names: β z_s + b_k."""

@@ -17,15 +17,12 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from kglm.heads.model import Heads, MentionState, Type
-from kglm.heads.prepared import LEAST, Prepared
+from kglm.heads.prepared import CONTINUE_FEATURE, LEAST, Prepared, base_scores
 from kglm.model.logsums import segment_logsumexp
-
-CONTINUE_FEATURE = 3
 
 
 class Spans(NamedTuple):
@@ -116,11 +113,22 @@ def find_spans(prepared: Prepared) -> Spans:
     return Spans(**tensors, end_children=end_children)
 
 
-def base_scores(prepared: Prepared, position_Y: Tensor, subword_Y: Tensor) -> Tensor:
-    """log p_B of subwords at positions."""
-    weight_YD = prepared.tables.embedding_VD[subword_Y]
-    last_YD = prepared.features.last_TD[position_Y].to(weight_YD.dtype)
-    return (last_YD * weight_YD).float().sum(-1) - prepared.features.log_z_T[position_Y]
+def outside_states(prepared: Prepared) -> Tensor:
+    """Mention states at positions where no mention runs."""
+    return torch.where(prepared.begun.legal_T, int(MentionState.BEGUN), int(MentionState.NONE))
+
+
+def begun_gain(heads: Heads, prepared: Prepared) -> Tensor:
+    """log of p(subword | a name that has begun goes on) / p_B(subword); −inf where it does not go on so."""
+    begun, ids_T, base_T = prepared.begun, prepared.features.ids_T, prepared.features.log_p_T
+    gain_T = torch.full_like(base_T, -math.inf)
+    if not len(begun.position_Y):
+        return gain_T
+    score_Y = heads.begun_scores(begun.log_weight_Y, begun.base_Y)
+    log_z_T = segment_logsumexp(score_Y, begun.position_Y, len(ids_T))
+    said = begun.subword_Y == ids_T[begun.position_Y]
+    t = begun.position_Y[said]
+    return gain_T.index_copy(0, t, score_Y[said] - log_z_T[t] - base_T[t])
 
 
 def passage_loss(
@@ -137,10 +145,11 @@ def passage_loss(
     if places:
         legal_T3[:, Type.RELATED] = (prepared.places.log_p_TP > -math.inf).any(-1)
     score_T3 = heads.types(g_TG)
-    none_T = torch.full((count,), int(MentionState.NONE))
-    type_T3 = heads.type_log_probs(score_T3, none_T, feature_TQ, legal_T3)
+    legal_T3[:, Type.CONTINUE] = prepared.begun.legal_T
+    type_T3 = heads.type_log_probs(score_T3, outside_states(prepared), feature_TQ, legal_T3)
+    plain_T = torch.logaddexp(type_T3[:, Type.PLAIN], type_T3[:, Type.CONTINUE] + begun_gain(heads, prepared))
     if not places:
-        emitted_T = type_T3[:, Type.PLAIN]
+        emitted_T = plain_T
         return Losses(-emitted_T.sum(), base_total - float(emitted_T.sum()), base_total, 0)
     relation_TR = heads.relation_scores(g_TG, vector_RK, prepared.cues(0, count))
     handicap_T = heads.handicaps(g_TG)
@@ -152,7 +161,7 @@ def passage_loss(
     missing_T = (parent_TP.exp() * lacking_TP).sum(-1)
     log_missing_T = missing_T.clamp(min=1e-12).log()
     related_T = torch.where(legal_T3[:, Type.RELATED], type_T3[:, Type.RELATED] + log_missing_T, -math.inf)
-    emitted_T = torch.logaddexp(type_T3[:, Type.PLAIN], related_T)
+    emitted_T = torch.logaddexp(plain_T, related_T)
     if not len(spans.start_M):
         return Losses(-emitted_T.sum(), base_total - float(emitted_T.detach().sum()), base_total, 0)
 
@@ -168,7 +177,7 @@ def passage_loss(
 
     # Names
     position_Y = spans.step_position_S[spans.child_step_Y]
-    base_Y = base_scores(prepared, position_Y, spans.child_Y)
+    base_Y = base_scores(features, prepared.tables, position_Y, spans.child_Y)
     name_Y = heads.name_scores(base_Y, spans.child_kind_Y)
     steps = len(spans.step_span_S)
     name_S = name_Y[spans.child_said_Y] - segment_logsumexp(name_Y, spans.child_step_Y, steps)
@@ -189,10 +198,12 @@ def passage_loss(
     t_E = spans.end_M.clamp(max=count - 1)
     end_EQ = feature_TQ[t_E].clone()
     legal_E3 = legal_T3[t_E].clone()
+    legal_E3[:, Type.CONTINUE] = False
+    end_EQ[:, CONTINUE_FEATURE] = 0
     for n, children in enumerate(spans.end_children):
         if children:
             subword = torch.tensor(children)
-            mass = base_scores(prepared, t_E[n].expand(len(children)), subword).exp().sum()
+            mass = base_scores(features, prepared.tables, t_E[n].expand(len(children)), subword).exp().sum()
             end_EQ[n, CONTINUE_FEATURE] = (mass + LEAST).log() - math.log(LEAST)
             legal_E3[n, Type.CONTINUE] = True
     type_E3 = heads.type_log_probs(score_T3[t_E], spans.end_state_M, end_EQ, legal_E3)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from kglm.heads.all_names import AllNames, Continuations, Range
 from kglm.heads.features import Features
 from kglm.heads.local import Link, LocalEntities, sentence_starts
 from kglm.heads.model import CUES, TYPE_FEATURES, PlaceTensors
@@ -19,6 +21,8 @@ from kglm.kg.graph import KnowledgeGraph
 from kglm.model.arrays import Ints
 from kglm.model.cues import FULL, Cues
 
+CONTINUE_FEATURE = 3
+"""Column of the type's features: how probable the base finds that a name goes on."""
 LEAST = 1e-4
 """Added to probabilities of which the logarithm is a feature."""
 BLOCK = 256
@@ -37,6 +41,20 @@ class GraphTables:
     embedding_VD: Tensor
     """The base's output matrix."""
     max_tails: int
+    all_names: AllNames | None = None
+    """Names that the base may begin and the graph go on with."""
+
+
+class Begun(NamedTuple):
+    """Names that the last subwords begin: the ways in which they go on, at each position that has some."""
+
+    position_Y: Tensor
+    subword_Y: Tensor
+    log_weight_Y: Tensor
+    base_Y: Tensor
+    """log p_B."""
+    legal_T: Tensor
+    """True where there are some."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +84,7 @@ class Prepared:
     """Position, relation number K and [m, [m = 1], a] of the cues that are not 0."""
     feature_TQ: Tensor
     """Features of the type at each position, outside of mentions."""
+    begun: Begun
 
     def cues(self, first: int, end: int) -> Tensor:
         """Dense cues of positions [first, end) (T × K × 3)."""
@@ -125,7 +144,50 @@ def prepare(passage: Passage, features: Features, tables: GraphTables, links: Se
     t_Y, _, value_Y3 = cue_index
     for column, part in ((1, 0), (2, 2)):
         feature_TQ[:, column].scatter_reduce_(0, t_Y, value_Y3[:, part], "amax")
-    return Prepared(passage, features, tables, local, tensors, has_PR, large_PR, cue_index, feature_TQ)
+    begun = _begun(passage, features, tables)
+    if len(begun.position_Y):
+        mass_T = torch.zeros(count).index_add(0, begun.position_Y, begun.base_Y.exp())
+        feature_TQ[:, CONTINUE_FEATURE] = torch.where(
+            begun.legal_T, (mass_T + LEAST).log() - math.log(LEAST), torch.zeros(())
+        )
+    return Prepared(passage, features, tables, local, tensors, has_PR, large_PR, cue_index, feature_TQ, begun)
+
+
+def _begun(passage: Passage, features: Features, tables: GraphTables) -> Begun:
+    """Follow the names that the subwords begin: a function of the text alone."""
+    names, count = tables.all_names, len(passage.ids)
+    positions: list[Ints] = []
+    found: list[Continuations] = []
+    legal_T = torch.zeros(count, dtype=torch.bool)
+    where: Range | None = None
+    for t, (id, begins) in enumerate(zip(passage.ids, passage.begins_T.tolist(), strict=True)):
+        if where is not None and names is not None:
+            ways = names.continuations(where)
+            if len(ways.subwords):
+                legal_T[t] = True
+                positions.append(np.full(len(ways.subwords), t))
+                found.append(ways)
+            where = names.after(where, id)
+        if where is None and begins and names is not None:
+            where = names.begun([id])
+    if not found:
+        none, empty = torch.zeros(0, dtype=torch.int64), torch.zeros(0)
+        return Begun(none, none, empty, empty, legal_T)
+    position_Y = torch.from_numpy(np.concatenate(positions))
+    subword_Y = torch.from_numpy(np.concatenate([each.subwords for each in found]).astype(np.int64))
+    log_weight_Y = torch.from_numpy(np.concatenate([each.log_weights for each in found])).float()
+    parts = []
+    for first in range(0, len(position_Y), 1 << 15):
+        part = slice(first, first + (1 << 15))
+        parts.append(base_scores(features, tables, position_Y[part], subword_Y[part]))
+    return Begun(position_Y, subword_Y, log_weight_Y, torch.cat(parts), legal_T)
+
+
+def base_scores(features: Features, tables: GraphTables, position_Y: Tensor, subword_Y: Tensor) -> Tensor:
+    """log p_B of subwords at positions."""
+    weight_YD = tables.embedding_VD[subword_Y]
+    last_YD = features.last_TD[position_Y].to(weight_YD.dtype)
+    return (last_YD * weight_YD).float().sum(-1) - features.log_z_T[position_Y]
 
 
 def _cues(passage: Passage, cues: Cues) -> tuple[Tensor, Tensor, Tensor]:

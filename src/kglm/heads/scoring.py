@@ -21,8 +21,8 @@ import torch
 
 from kglm.heads.model import Heads, MentionState, Type
 from kglm.heads.names import Children
-from kglm.heads.objective import CONTINUE_FEATURE
-from kglm.heads.prepared import LEAST, Prepared, Start
+from kglm.heads.objective import begun_gain, outside_states
+from kglm.heads.prepared import CONTINUE_FEATURE, LEAST, Prepared, Start
 from kglm.model.arrays import Floats, array
 
 DROPPED = 1e-9
@@ -65,6 +65,8 @@ class PassageScores:
     log_z_TP: Floats
     plain_share_T: Floats
     """Share of `related` that emits words of the base: relations that the parents lack, and very large ones."""
+    begun_gain_T: Floats
+    """p(subword | a name that the base has begun goes on) / p_B(subword)."""
     starts: list[dict[int, list[Start]]] = field(repr=False)
 
     @classmethod
@@ -89,11 +91,12 @@ class PassageScores:
                     lacking_TP = lacking_TP + heads.share_of(relation_TR, log_z, prepared.large_PR)
                 share_T = array((parent * lacking_TP).sum(-1))
                 parent_TP, log_z_TP = array(parent), array(log_z)
-            none_T = torch.full((count,), int(MentionState.NONE))
-            none_T3 = heads.type_log_probs(score_T3, none_T, prepared.feature_TQ, legal_T3).exp()
+            legal_T3[:, Type.CONTINUE] = prepared.begun.legal_T
+            none_T3 = heads.type_log_probs(score_T3, outside_states(prepared), prepared.feature_TQ, legal_T3).exp()
+            gain_T = begun_gain(heads, prepared).exp()
         return cls(
             prepared, heads, array(score_T3), array(none_T3), parent_TP, array(relation_TR), array(handicap_T),
-            log_z_TP, share_T, prepared.starts(),
+            log_z_TP, share_T, array(gain_T), prepared.starts(),
         )  # fmt: skip
 
     def base_log_probs(self, t: int, subwords: list[int]) -> Floats:
@@ -119,13 +122,14 @@ class PassageScores:
         children = self.prepared.tables.names.children(*state)
         kind = MentionState.INSIDE if not children.complete else MentionState.MAY_END
         feature_Q = array(self.prepared.feature_TQ[t]).copy()
+        feature_Q[CONTINUE_FEATURE] = 0
         if children.kinds:
             mass = float(np.exp(self.base_log_probs(t, list(children.kinds))).sum())
             feature_Q[CONTINUE_FEATURE] = math.log(mass + LEAST) - math.log(LEAST)
         else:
             kind = MentionState.ENDED
         with torch.no_grad():
-            weights, bias = array(self.heads.type_features), array(self.heads.type_state_43[kind])
+            weights, bias = array(self.heads.type_features), array(self.heads.type_state_53[kind])
         score_3 = self.type_T3[t] + bias + feature_Q @ weights
         legal = [True, bool(self.none_T3[t, Type.RELATED] > 0), bool(children.kinds)]
         p_3 = np.where(legal, np.exp(score_3 - score_3[legal].max()), 0.0)
@@ -160,6 +164,7 @@ def score_text(scores: PassageScores) -> TextScore:
     ids = scores.prepared.passage.ids
     log_p_T = np.zeros(len(ids))
     emitted_T = scores.none_T3[:, Type.PLAIN] + scores.none_T3[:, Type.RELATED] * scores.plain_share_T
+    emitted_T = emitted_T + scores.none_T3[:, Type.CONTINUE] * scores.begun_gain_T
     weights: dict[State, float] = {None: 1.0}
     states = []
     offered = set().union(*scores.starts) if scores.starts else set()
@@ -183,6 +188,8 @@ def step(
     for state, weight in weights.items():
         p_3 = scores.types(t, state)
         plain = weight * (p_3[Type.PLAIN] + p_3[Type.RELATED] * scores.plain_share_T[t]) * p_base
+        if state is None:
+            plain += weight * p_3[Type.CONTINUE] * scores.begun_gain_T[t] * p_base
         after[None] = after.get(None, 0.0) + float(plain)
         p_related += weight * float(p_3[Type.RELATED])
         if state is not None and p_3[Type.CONTINUE] > 0:
