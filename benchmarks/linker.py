@@ -1,19 +1,26 @@
-"""python benchmarks/linker.py --kg KG --train DOCS --test DUMP.xml.bz2 [--words DOCS]
+"""python benchmarks/linker.py --kg KG --train DOCS --test DUMP.xml.bz2 [--words DOCS] [--unlinked] [--print-weights]
 
-Compare the linker's hand-set weights with fitted ones: accuracy on the links of articles, which it cannot see.
+Fit the linker's weights on linked documents and measure them on the links of articles, which it cannot see.
 
-Training examples are article links (source WIKI) of the documents whose words are a name of several entities of the
-graph, the linked one among them. Test examples are links of the dump to entities of the graph. Three weightings are
-compared: the prior alone (the candidate with the most facts), the weights in use, and the fitted weights. The mentions
-of the documents --words are counted as link texts (anchors) for the linker. The fitted weights are printed, not saved.
+Every name of the graph in a text is an example. Its right outcome is the linked entity if a link has the same words,
+and NIL if the link leads outside of the graph, or if the name is a part of a longer link to another entity ("Paris" in
+a link to Paris Hilton). To learn what missing entities look like, some entities (--hide) are removed from the
+candidates of whole documents: their names must become NIL or another entity. With --unlinked, a name of common words
+that is nowhere linked in its document counts as half an example of NIL.
+
+The weights maximise the log-likelihood of a conditional logit over candidates and NIL, with a Gaussian prior around the
+weights in use. Compared: the prior alone (the candidate with the most facts, never NIL), the weights in use, the fitted
+ones. Accuracy counts NIL; "ambiguous" are links to an entity of the graph that shares its name with another one, where
+only the choice among candidates counts. ECE: expected calibration error of the most probable outcome, in ten bins.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -21,129 +28,252 @@ import torch
 from ablation import documents
 from kglm.kg.graph import KnowledgeGraph
 from kglm.linking.anchors import Anchors
-from kglm.linking.linker import FEATURES, WEIGHTS, Linker
+from kglm.linking.context import NIL_FEATURES
+from kglm.linking.linker import CONTEXT, FEATURES, LinkedName, LinkedText, Linker
 from kglm.linking.links import LinkResolver
+from kglm.linking.weights import NIL_WEIGHTS, WEIGHTS
 from kglm.text.articles import read_articles
+from kglm.text.common_words import is_common
 from kglm.text.document import Document
+from linking import calibration_error
 from table import print_table
 
-Example = tuple[np.ndarray, int]
-Text = tuple[Sequence[str], list[tuple[int, int, int]]]
-"""Words and their links: start, end, node."""
-CONTEXT = 60
-"""Words on each side of a mention whose names count as context."""
+HELD = (
+    "facts",
+    "introductions",
+    "link of this text",
+    "no proper name",
+    "short name",
+    "NIL: a or own before",
+    "NIL: first word",
+    "NIL: small letters",
+    "NIL: small common letters",
+    "NIL: small among capitals",
+)
+"""Features whose weights stay as they are: links say little about them, as well-known names are linked less."""
+NAMES = (*FEATURES, *(f"NIL: {name}" for name in NIL_FEATURES))
+BESIDE = [NIL_FEATURES.index(name) for name in NIL_FEATURES if name.endswith((" after", " before", "longer name"))]
+SILVER = 0.25
+"""Weight of a name that was linked automatically, and only without a capital beside it, where links are reliable: these
+names balance the links of people, which rarely lead to the best known entities."""
+OUTSIDE = -1
+"""Node of a link to an entity outside of the graph."""
+UNKNOWN = -2
+"""Node of a link whose target may or may not be in the graph."""
 
 
-def linked_texts(graph: KnowledgeGraph, found: list[Document], sources: tuple[str, ...] = ("WIKI",)) -> Iterator[Text]:
-    """Links of annotated documents to entities of the graph."""
+class Text(NamedTuple):
+    """Words and their links: start, end, node."""
+
+    words: Sequence[str]
+    links: list[tuple[int, int, int]]
+
+
+class Example(NamedTuple):
+    """A name in a text: features of its candidates and of NIL, and the place of the right outcome (the last is NIL)."""
+
+    feature_NF: np.ndarray
+    nil_G: np.ndarray
+    right: int
+    weight: float
+    is_link: bool
+    """True if a link has exactly these words."""
+
+
+def linked_texts(graph: KnowledgeGraph, found: list[Document], sources: tuple[str, ...]) -> Iterator[Text]:
+    """Links of annotated documents; ids of entities are exact, so that an id that the graph lacks is outside of it."""
     for document in found:
-        links = [
-            (mention.start, mention.end, node)
-            for mention in document.mentions
-            if mention.source in sources and (node := graph.find(mention.id)) is not None and mention.id[0] == "Q"
-        ]
-        yield document.tokens, links
+        mentions = [mention for mention in document.mentions if mention.source in sources and mention.id[0] == "Q"]
+        nodes = [graph.find(mention.id) for mention in mentions]
+        places = zip(mentions, nodes, strict=True)
+        yield Text(document.tokens, [(m.start, m.end, OUTSIDE if node is None else node) for m, node in places])
 
 
 def article_texts(graph: KnowledgeGraph, linker: Linker, path: Path) -> Iterator[Text]:
-    """Links of the articles of a dump to entities of the graph."""
+    """Links of the articles of a dump. A target with a title that is a name of the graph may be an entity of it."""
     resolver = LinkResolver(graph, linker.names)
     for article in read_articles(path):
-        found = ((link.start, link.end, resolver.entity(link.target)) for link in article.links)
-        yield article.tokens, [(start, end, node) for start, end, node in found if node is not None]
+        links = []
+        for link in article.links:
+            node = resolver.entity(link.target)
+            if node is None:
+                title = link.target.replace("_", " ").split(" (")[0]
+                node = UNKNOWN if linker.names[title.split()] else OUTSIDE
+            links.append((link.start, link.end, node))
+        yield Text(article.tokens, links)
 
 
-def example(
-    linker: Linker, words: Sequence[str], start: int, end: int, others: dict[int, int]
-) -> tuple[list[int], np.ndarray]:
-    """Candidates of a name and their features; `others` are links of other names in the text."""
-    candidates = linker.candidates(words[start:end])
-    near = set[int]()
-    at = max(start - CONTEXT, 0)
-    for a, b, nodes in linker.mentions(words[at : end + CONTEXT]):
-        if b + at <= start or a + at >= end:
-            near.update(nodes)
-    return candidates, linker.features(words, start, end, candidates, near, others)
+def examples(linker: Linker, text: Text, hidden: set[int], *, unlinked: bool = False) -> Iterator[Example]:
+    """All names of a text whose right outcome follows from its links. `hidden` entities are no candidates."""
+    words, links = text
+    at = {position: link for link in links for position in range(link[0], link[1])}
+    mentioned = {tuple(words[start:end]) for start, end, _ in links}
+    mentions = [(a, b, [node for node in nodes if node not in hidden]) for a, b, nodes in linker.mentions(words)]
+    mentions = [mention for mention in mentions if mention[2]]
+    reading = LinkedText(linker, words, (), [(start, end) for start, end, _ in mentions])
+    starts = np.array([start for start, _, _ in mentions])
+    for place, (start, end, nodes) in enumerate(mentions):
+        link, weight, node = at.get(start), 1.0, OUTSIDE
+        if link is None or at.get(end - 1) != link:
+            if not unlinked or link is not None or end - 1 in at or tuple(words[start:end]) in mentioned:
+                continue
+            if not all(map(is_common, words[start:end])):  # well-known names often have no link
+                continue
+            weight = 0.5
+        else:
+            node = link[2]
+        nodes = reading.candidates(start, end, nodes)
+        is_link = link is not None and link[:2] == (start, end)
+        if node == UNKNOWN or (node in hidden and not is_link):
+            continue
+        around = slice(*np.searchsorted(starts, [start - CONTEXT, end + CONTEXT]))
+        others = [other for other in mentions[around] if other[0] != start]
+        feature_NF, nil_G = reading.features(start, end, nodes, others)
+        right = nodes.index(node) if node in nodes else len(nodes)
+        yield Example(feature_NF, nil_G, right, weight, is_link)
+        known = node in nodes
+        reading.remember(LinkedName.certain(start, end, node) if known else LinkedName(start, end, ()))
+        del place
 
 
-def training_examples(linker: Linker, texts: Iterator[Text], rng: np.random.Generator) -> Iterator[Example]:
-    """An example for every ambiguous link; the linker gets a random half of the other links, as in an article."""
-    from kglm.linking.name_index import hash_name
+def design(found: list[Example]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """All outcomes below each other (X × (F + G)), the example of each, and the row of each right outcome."""
+    rows, owner, right, first = [], [], [], 0
+    for number, each in enumerate(found):
+        count = len(each.feature_NF)
+        block = np.zeros((count + 1, len(FEATURES) + len(NIL_FEATURES)))
+        block[:count, : len(FEATURES)] = each.feature_NF
+        block[count, len(FEATURES) :] = each.nil_G
+        rows.append(block)
+        owner.append(np.full(count + 1, number))
+        right.append(first + each.right)
+        first += count + 1
+    return np.concatenate(rows), np.concatenate(owner), np.array(right)
 
-    for words, links in texts:
-        for start, end, node in links:
-            own = {
-                hash_name(words[a:b]): other for a, b, other in links if (a, b) != (start, end) and rng.random() < 0.5
-            }
-            candidates, feature_NF = example(linker, words, start, end, own)
-            if node in candidates and len(candidates) > 1:
-                yield feature_NF, candidates.index(node)
 
-
-def fit(found: list[Example], *, ridge: float = 1.0) -> torch.Tensor:
-    """Maximum likelihood weights with an L2 penalty."""
-    weight_F = torch.zeros(len(FEATURES), dtype=torch.float64, requires_grad=True)
-    features = [torch.from_numpy(each) for each, _ in found]
-    optimiser = torch.optim.LBFGS([weight_F], max_iter=200, line_search_fn="strong_wolfe")
+def fit(found: list[Example], centre: np.ndarray, *, ridge: float) -> np.ndarray:
+    """Weights with the highest likelihood under a Gaussian prior around `centre`."""
+    rows, owner, right = design(found)
+    x, own = torch.from_numpy(rows), torch.from_numpy(owner)
+    weight_N = torch.tensor([each.weight for each in found], dtype=torch.float64)
+    start = torch.from_numpy(centre)
+    ridge_F = torch.tensor([1e6 if name in HELD else ridge for name in NAMES], dtype=torch.float64)
+    weight = start.clone().requires_grad_()
+    optimiser = torch.optim.LBFGS([weight], max_iter=300, line_search_fn="strong_wolfe")
 
     def loss() -> torch.Tensor:
         optimiser.zero_grad()
-        total = ridge * weight_F.square().sum()
-        for feature_NF, (_, right) in zip(features, found, strict=True):
-            total = total - (feature_NF @ weight_F).log_softmax(0)[right]
-        total.backward()
-        return total
+        score = x @ weight
+        top = torch.full((len(found),), -torch.inf, dtype=torch.float64).scatter_reduce(0, own, score.detach(), "amax")
+        total = torch.zeros(len(found), dtype=torch.float64).index_add(0, own, (score - top[own]).exp()).log() + top
+        value = (weight_N * (total - score[right])).sum() + (ridge_F * (weight - start).square()).sum()
+        value.backward()
+        return value
 
     optimiser.step(loss)
-    return weight_F.detach()
+    return weight.detach().numpy()
 
 
-def measure(linker: Linker, texts: Iterator[Text], weightings: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Accuracy on all links, and on the ambiguous ones whose candidates include the right entity."""
-    links = named = ambiguous = 0
-    right = dict.fromkeys(weightings, 0)
-    right_ambiguous = dict.fromkeys(weightings, 0)
-    for words, found in texts:
-        for start, end, node in found:
-            links += 1
-            candidates, feature_NF = example(linker, words, start, end, {})
-            if node not in candidates:
-                continue
-            named += 1
-            ambiguous += len(candidates) > 1
-            for name, weight_F in weightings.items():
-                hit = candidates[int((feature_NF @ weight_F).argmax())] == node
-                right[name] += hit
-                right_ambiguous[name] += hit and len(candidates) > 1
-    share = {name: (hits / max(links, 1), right_ambiguous[name] / max(ambiguous, 1)) for name, hits in right.items()}
-    return {"links": links, "named": named, "ambiguous": ambiguous, "accuracy": share}
+def measure(found: list[Example], weight: np.ndarray) -> dict[str, float]:
+    """Accuracy over links, of NIL, of the ambiguous, and the calibration error; log-likelihood of an example."""
+    sure: list[tuple[float, bool]] = []
+    links = ambiguous = right_links = right_ambiguous = nil = right_nil = 0
+    total = 0.0
+    for each in found:
+        score = np.append(each.feature_NF @ weight[: len(FEATURES)], each.nil_G @ weight[len(FEATURES) :])
+        p = np.exp(score - score.max())
+        p /= p.sum()
+        best = int(p.argmax())
+        total += np.log(p[each.right])
+        sure.append((float(p[best]), best == each.right))
+        count = len(each.feature_NF)
+        if each.right == count:
+            nil, right_nil = nil + 1, right_nil + (best == count)
+        else:
+            links, right_links = links + 1, right_links + (best == each.right)
+            if count > 1:
+                ambiguous += 1
+                right_ambiguous += int(score[:-1].argmax()) == each.right
+    return {
+        "links": right_links / max(links, 1),
+        "ambiguous": right_ambiguous / max(ambiguous, 1),
+        "NIL": right_nil / max(nil, 1),
+        "all": (right_links + right_nil) / max(links + nil, 1),
+        "ECE": calibration_error(sure),
+        "log-likelihood": total / max(len(found), 1),
+    }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kg", type=Path, required=True)
     parser.add_argument("--train", action="append", required=True, help="linked documents to fit on, FILE[:RANGE]")
-    parser.add_argument("--test", type=Path, required=True, help="articles to measure on")
+    parser.add_argument("--silver", action="append", default=[], help="documents that were annotated automatically")
+    parser.add_argument("--train-articles", type=Path, help="also fit on the articles at even places of this dump")
+    parser.add_argument("--check", action="append", default=[], help="linked documents to measure on, FILE[:RANGE]")
+    parser.add_argument("--test", type=Path, help="articles to measure on")
     parser.add_argument("--words", action="append", default=[], help="linked documents with link texts, FILE[:RANGE]")
+    parser.add_argument("--hide", type=float, default=0.1, help="share of the entities hidden in each document")
+    parser.add_argument("--unlinked", action="store_true", help="names that a document never links are NIL")
+    parser.add_argument("--ridge", type=float, default=2.0, help="precision of the prior")
+    parser.add_argument("--sources", default="WIKI,KG,NEL", help="sources of the links to fit on")
+    parser.add_argument("--print-weights", action="store_true", help="print the fitted weights as Python tuples")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     torch.set_num_threads(1)
     graph = KnowledgeGraph.open(options.kg)
-    counted = (
-        Anchors.count(linked_texts(graph, documents(options.words), ("WIKI", "KG", "NEL"))) if options.words else None
-    )
-    linker = Linker(graph, anchors=counted)
-    fitted = list(
-        training_examples(linker, linked_texts(graph, documents(options.train)), np.random.default_rng(options.seed))
-    )
-    weights = fit(fitted).numpy()
-    rows = zip(FEATURES, weights.tolist(), WEIGHTS, strict=True)
-    print_table(("feature", "fitted weight", "in use"), rows, title=f"fitted on {len(fitted):,} ambiguous links")
-    weightings = {"prior only": np.eye(len(FEATURES))[0], "in use": np.array(WEIGHTS), "fitted": weights}
-    result = measure(linker, article_texts(graph, linker, options.test), weightings)
-    title = f"{result['links']:,} links, {result['named']:,} by a name of the entity, {result['ambiguous']:,} ambiguous"
-    accuracies = [(name, *pair) for name, pair in result["accuracy"].items()]
-    print_table(("weights", "accuracy, all links", "ambiguous links"), accuracies, title=title)
+    rng = np.random.default_rng(options.seed)
+    anchors = None
+    sources = tuple(options.sources.split(","))
+    if options.words:
+        texts = linked_texts(graph, documents(options.words), ("WIKI", "KG", "NEL"))
+        anchors = Anchors.count((words, [link for link in links if link[2] >= 0]) for words, links in texts)
+    linker = Linker(graph, anchors=anchors)
+
+    def examples_of(texts: Iterable[Text], hide: float) -> list[Example]:
+        found: list[Example] = []
+        for text in texts:
+            nodes = sorted({node for _, _, node in text.links if node >= 0})
+            hidden = {node for node in nodes if rng.random() < hide}
+            found += examples(linker, text, hidden, unlinked=options.unlinked and hide > 0)
+        return found
+
+    training = []
+    for each in examples_of(linked_texts(graph, documents(options.silver), ("KG",)), options.hide):
+        if not each.nil_G[BESIDE].any():
+            training.append(each._replace(weight=SILVER * each.weight))
+    training += examples_of(linked_texts(graph, documents(options.train), sources), options.hide)
+    if options.train_articles:
+        even = islice(article_texts(graph, linker, options.train_articles), 0, None, 2)
+        training += examples_of(even, options.hide)
+    in_use = np.array([*WEIGHTS, *NIL_WEIGHTS])
+    fitted = fit(training, in_use, ridge=options.ridge)
+    rows = list(zip(NAMES, fitted.tolist(), in_use.tolist(), strict=True))
+    nil = sum(each.right == len(each.feature_NF) for each in training)
+    print_table(("feature", "fitted", "in use"), rows, title=f"fitted on {len(training):,} names, {nil:,} of them NIL")
+    prior = np.zeros(len(NAMES))
+    prior[0], prior[len(FEATURES)] = 1.0, -100.0
+    sets = {"training": training}
+    if options.check:
+        sets["check"] = examples_of(linked_texts(graph, documents(options.check), sources), 0.0)
+    if options.test:
+        texts = islice(
+            article_texts(graph, linker, options.test),
+            bool(options.train_articles),
+            None,
+            2 if options.train_articles else 1,
+        )
+        sets["test"] = examples_of(texts, 0.0)
+        sets["test, same words"] = [each for each in sets["test"] if each.is_link]
+    for title, found in sets.items():
+        results = {name: measure(found, w) for name, w in (("prior", prior), ("in use", in_use), ("fitted", fitted))}
+        columns = ("weights", *next(iter(results.values())))
+        print_table(
+            columns, [(name, *each.values()) for name, each in results.items()], title=f"{title}, {len(found):,} names"
+        )
+    if options.print_weights:
+        for names_of, part in ((FEATURES, fitted[: len(FEATURES)]), (NIL_FEATURES, fitted[len(FEATURES) :])):
+            print("\n".join(f"    {w:.2f},  # {name}" for name, w in zip(names_of, part.tolist(), strict=True)), "\n")
 
 
 if __name__ == "__main__":

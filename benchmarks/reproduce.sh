@@ -91,7 +91,7 @@ score() {  # score CORPUS NAME RUN [option…]
     local corpus=$1 name=$2 run=$3; shift 3
     ROWS+=("$corpus-$name.json")
     [ -s "$corpus-$name.json" ] && return
-    "$KGLM" evaluate "$run" --data "$corpus.jsonl.gz" --samples "$SAMPLES" --seed "$SEED" "$@" --to "$corpus-$name.json"
+    "$KGLM" evaluate "$run" --data "$corpus.jsonl.gz" --samples "$SAMPLES" --seed "$SEED" "$@" --force --to "$corpus-$name.json"
 }
 TABLES=""
 for corpus in lw2-last simplewiki; do

@@ -56,7 +56,10 @@ def test_generate_by_keywords(model: kglm.FactAwareLM) -> None:
 
 def test_link(model: kglm.FactAwareLM) -> None:
     [mention] = kglm.link("France is", model)
-    assert (mention.id, str(mention)) == ("Q142", "France = France (Q142), 100.0%")
+    assert mention.id == "Q142" and mention.p + mention.p_nil == pytest.approx(1)
+    assert str(mention) == f"France = France (Q142) – country in Europe, {mention.p:.1%}"
+    [unknown] = kglm.link("Paris Hilton", model)
+    assert (unknown.id, str(unknown)) == (None, "Paris Hilton = no entity of the graph, 100.0%")
 
 
 def test_from_facts_to_a_model(tmp_path: Path) -> None:

@@ -31,7 +31,8 @@ def test_all_steps_and_a_second_call_that_repeats_none(
     assert left.returncode == 0, left.stderr
     for part in (" facts of ", "filtered MRR", "UPP of AWD-LSTM's", "KGLM, importance 100", "@1 / @5", "Done in"):
         assert part in left.stdout, part
-    folder = home / bundled.QUICKSTART
+    assert "This is a small trial" in left.stdout
+    folder = home / bundled.TRIAL
     mentioned = {mention.id for document in read_documents(folder / "corpus.jsonl") for mention in document.mentions}
     assert mentioned and "Q76" not in mentioned
     asked = [json.loads(line) for line in (folder / "questions.jsonl").read_text().splitlines()]
@@ -43,6 +44,10 @@ def test_all_steps_and_a_second_call_that_repeats_none(
     assert measured and checked and not measured & checked  # the test data does not choose the checkpoint
 
     monkeypatch.chdir(home)
+    assert bundled.default_run() == bundled.RUN, "a trial is not used by default"
+    assert "is for the full quickstart" in command("quickstart", *SMALL, "--to", str(bundled.QUICKSTART)).stderr
+    assert not bundled.QUICKSTART.exists()
+    bundled.QUICKSTART.symlink_to(bundled.TRIAL)
     assert bundled.default_run() == bundled.QUICKSTART / "kglm"
     named = command("complete", str(bundled.default_run()), "Barack Obama was born on", "--json")
     unnamed = command("complete", "Barack Obama was born on", "--json")

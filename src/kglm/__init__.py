@@ -22,6 +22,7 @@ __version__ = "0.1.0.dev0"
 _MODULES = {
     "AnnotateConfig": "kglm.annotate.annotator",
     "AnnotateReport": "kglm.annotate.pipeline",
+    "Answer": "kglm.answer.completion",
     "Completion": "kglm.answer.completion",
     "CorpusStatistics": "kglm.annotate.statistics",
     "Document": "kglm.text.document",
@@ -34,8 +35,9 @@ _MODULES = {
     "ImportReport": "kglm.kg.imports",
     "KglmError": "kglm.errors",
     "KnowledgeGraph": "kglm.kg.graph",
-    "LinkedMention": "kglm.answer.completion",
+    "LinkedMention": "kglm.answer.mentions",
     "Mention": "kglm.text.document",
+    "Missing": "kglm.answer.completion",
     "Named": "kglm.answer.completion",
     "NewEntity": "kglm.kg.edits",
     "NextWordConfig": "kglm.answer.next_word",
@@ -54,6 +56,7 @@ _MODULES = {
     "evaluate_model": "kglm.api",
     "examine": "kglm.doctor",
     "generate": "kglm.api",
+    "export_graph": "kglm.api",
     "import_graph": "kglm.api",
     "link": "kglm.api",
     "load": "kglm.answer.model",
@@ -68,6 +71,7 @@ _MODULES = {
 __all__ = [  # noqa: RUF022 - the order of _MODULES, and the version
     "AnnotateConfig",
     "AnnotateReport",
+    "Answer",
     "Completion",
     "CorpusStatistics",
     "Document",
@@ -82,6 +86,7 @@ __all__ = [  # noqa: RUF022 - the order of _MODULES, and the version
     "KnowledgeGraph",
     "LinkedMention",
     "Mention",
+    "Missing",
     "Named",
     "NewEntity",
     "NextWordConfig",
@@ -100,6 +105,7 @@ __all__ = [  # noqa: RUF022 - the order of _MODULES, and the version
     "evaluate_model",
     "examine",
     "generate",
+    "export_graph",
     "import_graph",
     "link",
     "load",
@@ -115,12 +121,32 @@ if TYPE_CHECKING:
     from kglm.annotate.annotator import AnnotateConfig
     from kglm.annotate.pipeline import AnnotateReport
     from kglm.annotate.statistics import CorpusStatistics, corpus_statistics
-    from kglm.answer.completion import Completion, GeneratedWord, LinkedMention, Named, Reason, Reasons, Word
+    from kglm.answer.completion import (
+        Answer,
+        Completion,
+        GeneratedWord,
+        Missing,
+        Named,
+        Reason,
+        Reasons,
+        Word,
+    )
     from kglm.answer.generate import GenerateConfig
+    from kglm.answer.mentions import LinkedMention
     from kglm.answer.model import FactAwareLM, load
     from kglm.answer.next_word import NextWordConfig, NextWords
     from kglm.answer.reading import Span
-    from kglm.api import annotate_articles, complete, embed, evaluate_model, generate, import_graph, link, train_model
+    from kglm.api import (
+        annotate_articles,
+        complete,
+        embed,
+        evaluate_model,
+        export_graph,
+        generate,
+        import_graph,
+        link,
+        train_model,
+    )
     from kglm.doctor import Finding, examine
     from kglm.errors import KglmError
     from kglm.evaluate.perplexity import PerplexityReport

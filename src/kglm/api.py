@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 if TYPE_CHECKING:  # each function loads what it needs when it is called
     from kglm.annotate.annotator import AnnotateConfig
     from kglm.annotate.pipeline import AnnotateReport
-    from kglm.answer.completion import Completion, GeneratedWord, LinkedMention
+    from kglm.answer.completion import Completion, GeneratedWord
+    from kglm.answer.mentions import LinkedMention
     from kglm.answer.model import Edit, FactAwareLM, GenerateOptions, Links
     from kglm.evaluate.perplexity import PerplexityReport
     from kglm.kg.embedding.transe import EmbedReport, TransEConfig
@@ -46,19 +47,24 @@ def import_graph(
     language: str = "en",
     mint_ids: bool = False,
     iso_years: bool = False,
+    types: Mapping[str, str] | None = None,
+    skip_bad_lines: bool = False,
     workers: int | None = None,
     replace: bool = False,
 ) -> ImportReport:
     """Build the graph file `to` from files of facts; the format is detected unless it is given.
 
     With `near` (entity ids), only entities within `hops` facts of them are imported. `mint_ids` makes ids from names,
-    for graphs without ids. `iso_years` reads years before Christ as in RDF (0000 is 1 BC).
+    for N-Triples without ids. `iso_years` reads years before Christ as in RDF (0000 is 1 BC). `types` are types of
+    relations in tables of one's own, as in {"height": "quantity:m"}; if a line of such a table cannot be read, nothing
+    is imported, or with `skip_bad_lines` the other lines.
 
     kglm.import_graph("facts.tsv", "world.kg", entities="entities.jsonl")
     """
-    from kglm.kg.importers.records import ImportOptions
+    from kglm.kg.importers.records import ImportOptions, OwnOptions
     from kglm.kg.imports import import_graph
 
+    own = OwnOptions(types=tuple((types or {}).items()), skip_bad_lines=skip_bad_lines)
     return import_graph(
         _paths(sources),
         to,
@@ -68,19 +74,35 @@ def import_graph(
         near=near,
         hops=hops,
         format=format,
-        options=ImportOptions(language, mint_ids, iso_years),
+        options=ImportOptions(language, mint_ids, iso_years, own),
         workers=workers,
         replace=replace,
     )
 
 
-def embed(kg: AnyPath, config: TransEConfig | None = None, **options: Any) -> EmbedReport:
+def export_graph(kg: AnyPath, to: AnyPath) -> dict[str, int]:
+    """Write the facts, names and types of a graph to a file ending in .tsv, .jsonl or .nt, for `import_graph`.
+
+    Returns the numbers of facts and entities.
+    """
+    from kglm.kg.export import export_graph
+
+    return export_graph(kg, to)
+
+
+def embed(kg: AnyPath, config: TransEConfig | None = None, *, force: bool = False, **options: Any) -> EmbedReport:
     """Train TransE vectors and write them beside the graph file; `options` are fields of `TransEConfig`.
+
+    Vectors that the graph has are replaced with `force` only, because runs trained with them can be used with no
+    others.
 
     kglm.embed("world.kg", dim=64, epochs=100)
     """
     from kglm.kg.embedding.transe import TransEConfig, embed_graph
+    from kglm.runs.using import check_vectors
 
+    if not force:
+        check_vectors(Path(kg))
     return embed_graph(kg, dataclasses.replace(config or TransEConfig(), **options))
 
 
@@ -126,18 +148,18 @@ def train_model(
     """Train a model into the run directory `to`; return the metrics of each epoch.
 
     Models: kglm, proposal, entity-copynet, entity-nlm, entity-nlm-proposal, awd-lstm. `config` is a TOML file or one of
-    paper, small, quickstart, tiny; `preset` (best, paper, nklm) sets the options of the latent variables, and
-    `overrides` sets single ones. `start` is a run whose vocabulary and weights are used; `resume` continues a run that
-    was stopped.
+    paper, small (the default), quickstart, tiny; `preset` (best, paper, nklm) sets the options of the latent variables,
+    and `overrides` sets single ones. `start` is a run whose vocabulary and weights are used; `resume` continues a run
+    that was stopped.
 
     kglm.train_model("kglm", data="docs.jsonl", valid="valid.jsonl", kg="world.kg", to="run",
                      config="small", overrides={"train.epochs": 3})
     """
-    from kglm.runs.settings import load_config
+    from kglm.runs.settings import DEFAULT, load_config
     from kglm.train.start import train
 
     changes = [f"{name}={json.dumps(value)}" for name, value in (overrides or {}).items() if value is not None]
-    settings = load_config(config, model, changes, preset=preset)
+    settings = load_config(config or DEFAULT, model, changes, preset=preset)
     start_run = None if start is None else Path(start)
     return train(settings, _paths(data), _paths(valid), Path(kg), Path(to), start=start_run, resume=resume)
 
@@ -189,7 +211,7 @@ def complete(
     links: Links = "average",
     seed: int = 0,
 ) -> Completion:
-    """Predict the next word, with reasons. A path is loaded at each call; see `kglm.load`.
+    """Predict how a text goes on: answers and next words, with reasons. A path is loaded at each call; see `kglm.load`.
 
     print(kglm.complete("The capital of France is", edits="France | capital | Lyon"))
     """

@@ -67,8 +67,12 @@ def to_toml(config: object) -> bytes:
 
 
 def to_dict(config: object) -> dict[str, Any]:
-    """Nested dataclasses as nested dictionaries of TOML values."""
-    values: dict[str, Any] = msgspec.to_builtins(config)
+    """Nested dataclasses as nested dictionaries of TOML values, with all fields.
+
+    (msgspec alone would leave out those that were not given when it made the dataclass.)
+    """
+    assert dataclasses.is_dataclass(config) and not isinstance(config, type)
+    values: dict[str, Any] = msgspec.to_builtins(dataclasses.asdict(config))
     return _without_none(values)
 
 

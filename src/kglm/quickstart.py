@@ -78,6 +78,18 @@ class QuickstartConfig:
     seed: int = 0
     """Random seed; 0 holds out the wordings that the file of wordings marks as held, another seed draws them."""
 
+    @property
+    def is_trial(self) -> bool:
+        """True if the model learns from less than by default, so that it answers worse."""
+        default = QuickstartConfig()
+        fewer = self.texts < default.texts or self.epochs < default.epochs
+        return self.entities is not None or fewer or self.settings != default.settings
+
+    @property
+    def home(self) -> Path:
+        """Where to write if no directory is given."""
+        return bundled.TRIAL if self.is_trial else bundled.QUICKSTART
+
     def __post_init__(self) -> None:
         for name in ("entities", "texts", "scored", "dim", "epochs"):
             check_range(name, getattr(self, name), 1, MAX_COUNT)
@@ -109,6 +121,12 @@ class Quickstart:
         """Create the directory, or check that it has the same settings; refuse invalid model settings early."""
         for model in MODELS:
             load_config(self.config.settings, model, self._overrides(model))
+        if self.config.is_trial and self.home.absolute() == bundled.QUICKSTART.absolute():
+            raise ConfigError(
+                "is for the full quickstart, whose model kglm complete uses by default; this is a smaller one",
+                place=self.home,
+                remedy=f"leave out --to to write to {bundled.TRIAL}, or give another folder",
+            )
         with writing(self.home):
             self.home.mkdir(parents=True, exist_ok=True)
         path, wanted = self.home / "quickstart.json", asdict(self.config)

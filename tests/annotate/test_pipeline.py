@@ -310,8 +310,15 @@ def test_annotate_command(kg: Path, sources: Path, expected: bytes, tmp_path: Pa
     assert len(list(pages.iterdir())) == COUNT, "one per document, and the index"
     with KnowledgeGraph.open(kg) as graph:
         assert len(Anchors.load(anchors, graph)) == 0, "no text has a link"
-    again = command("annotate", str(sources), "--kg", str(kg), "--to", str(to), "--workers", "1", "--prune")
-    assert again.returncode == 0 and "left out:" in again.stdout
+    words = ["annotate", str(sources), "--kg", str(kg), "--to", str(to), "--workers", "1"]
+    before, refused = to.read_bytes(), command(*words)
+    assert refused.returncode == 2 and "give another --to, or overwrite it with --force" in refused.stderr
+    for option, output in (("--anchors-to", anchors), ("--html", pages)):
+        other = [word if word != str(to) else str(tmp_path / "other.jsonl") for word in words]
+        assert f"give another {option}" in command(*other, option, str(output)).stderr
+    assert to.read_bytes() == before and not (tmp_path / "other.jsonl").exists()
+    again = command(*words, "--prune", "--force")
+    assert again.returncode == 0 and "left out:" in again.stdout and "no name is linked" not in again.stderr
     assert command("annotate", str(sources), "--kg", str(kg), "--to", str(to), "--workers", "-1").returncode == 2
 
 
@@ -360,5 +367,40 @@ def test_hub_with_two_hundred_thousand_facts(tmp_path: Path, monkeypatch: pytest
 
     monkeypatch.setattr(KnowledgeGraph, "edges", counted)
     report = annotate([tmp_path / "a.txt"], tmp_path / "d.jsonl", recipe(kg))
-    assert report.counts["source NEL"] + report.counts["source KG"] >= 600
+    assert report.counts["source NEL"] + report.counts["source KG"] >= 590
     assert sum(read) < 10 * len(many), f"{sum(read):,} edges read"
+
+
+def test_texts_without_a_known_name_are_reported(kg: Path, tmp_path: Path, command: Command) -> None:
+    (tmp_path / "note.txt").write_text("the weather was fine, and nobody was there.")
+    words = ["annotate", str(tmp_path / "note.txt"), "--kg", str(kg), "--workers", "1", "--to"]
+    left = command(*words, str(tmp_path / "d.jsonl"))
+    assert left.returncode == 0 and "warning: no name is linked in 1 text: " in left.stderr
+    assert "kglm kg find KG NAME" in left.stderr and "--min-p 0.25" in left.stderr
+    assert "leave out --no-linker" in command(*words, str(tmp_path / "e.jsonl"), "--no-linker").stderr
+
+
+def test_shards_that_nothing_can_resume_are_removed(
+    kg: Path, sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that fails before its first document; and one with other settings, with `force`."""
+    to, parts = tmp_path / "d.jsonl", tmp_path / "d.jsonl.parts"
+
+    def fails(_jobs: object) -> Iterator[Shard]:
+        raise KglmError("out of order")
+
+    with pytest.raises(KglmError, match="out of order"):
+        annotate([sources], to, recipe(kg), runner=fails)
+    assert not parts.exists()
+
+    def first_only(jobs: Iterable[pipeline.Job]) -> Iterator[Shard]:
+        yield pipeline.annotate_shard(next(iter(jobs)))
+        raise KglmError("out of order")
+
+    with pytest.raises(KglmError, match="out of order"):
+        annotate([sources], to, recipe(kg), runner=first_only)
+    assert parts.exists()
+    other = recipe(kg)._replace(lists=True)
+    with pytest.raises(KglmError, match="start again with --force"):
+        annotate([sources], to, other)
+    assert annotate([sources], to, other, force=True).documents == COUNT - 1 and not parts.exists()

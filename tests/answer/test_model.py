@@ -111,8 +111,11 @@ class TestThePapersExample:
     def test_without_the_fact_it_is_not_said(self, model: FactAwareLM) -> None:
         gone = model.edited([FactEdit("remove", "Q76", "P569", "1961-08-04")])
         assert "1961" not in best(gone, count=10)
-        assert not any(reason.relation is not None and reason.relation.id == "P569"
-                       for found in gone.complete(PROMPT, top=5).words for reason in found.reasons)  # fmt: skip
+        reasons = [reason for found in gone.complete(PROMPT, top=5).words for reason in found.reasons]
+        of_the_fact = {
+            reason.type for reason in reasons if reason.relation is not None and reason.relation.id == "P569"
+        }
+        assert of_the_fact == {"missing"}
 
     def test_someone_new_needs_no_training(self, model: FactAwareLM) -> None:
         edits = [NewEntity("Q_me", ("Zoe Quill",)), FactEdit("add", "Q_me", "P569", "1999-05-17")]
@@ -130,7 +133,8 @@ class TestPrompts:
     def test_by_places_by_words_and_linked(self, model: FactAwareLM) -> None:
         linked, given = model.complete(PROMPT), model.complete(PROMPT, ["0:2=Q76"], links="none")
         named = model.complete(PROMPT, ["Barack Obama=Q76"], links="none")
-        assert linked.words == given.words == named.words
+        assert given.words == named.words
+        assert linked.words[0].word == given.words[0].word and linked.words[0].p < given.words[0].p, "it may be NIL"
 
     def test_without_links_nothing_is_known_of_anyone(self, model: FactAwareLM) -> None:
         assert not best(model, links="none") >= BEFORE
@@ -288,7 +292,7 @@ class TestTables:
 
 def test_a_span_may_be_given(model: FactAwareLM) -> None:
     span = Span(0, 2, model.graph.number("Q76"))
-    assert model.complete(PROMPT, [span]).words == model.complete(PROMPT).words
+    assert model.complete(PROMPT, [span]).words == model.complete(PROMPT, ["0:2=Q76"]).words
 
 
 def test_what_does_not_exist() -> None:

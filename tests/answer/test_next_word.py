@@ -16,8 +16,8 @@ from kglm.errors import DataError
 from kglm.model.histories import CONTINUE, FIRST, NONE
 from kglm.model.types import Type
 from kglm.text.document import START
-from support.brute_force import enumerate_log_joint
-from support.toys import OPTIONS, Step, Toy, legal_steps, make_toy, random_texts, sayable
+from support.brute_force import enumerate_log_joint, missing_steps
+from support.toys import OPTIONS, Step, Toy, given, leads, legal_steps, make_toy, random_texts, sayable
 
 
 @pytest.fixture(scope="module")
@@ -46,11 +46,15 @@ def brute_force(toy: Toy, steps: list[Step]) -> tuple[dict[str, float], dict[tup
     ways: dict[tuple[str, Type, int, int, int], float] = defaultdict(float)
     known: dict[tuple[Step, ...], float] = {}
     before = enumerate_log_joint(toy, steps) if steps else 0.0
-    for step in legal_steps(toy, steps):
+    last = given(toy) | {step.node: t for t, step in enumerate(steps) if step.node >= 0 and leads(toy, step.node)}
+    for step in [*legal_steps(toy, steps), *missing_steps(toy, last, len(steps))]:
         for said in sayable(toy, step):
             p = math.exp(enumerate_log_joint(toy, [*steps, said], known=known) - before)
-            words[said.word] += p
             ways[said.word, step.type, step.node, step.parent, step.relation] += p
+            if step.type == Type.NONE and step.parent >= 0:  # part of the step without a mention
+                ways[said.word, Type.NONE, -1, -1, -1] -= p
+            else:
+                words[said.word] += p
     return words, ways
 
 
@@ -77,6 +81,10 @@ def test_it_is_brute_force(tmp_path: Path, name: str) -> None:
                 merged[word, reason.type, *_way(reason, steps)] += reason.p
             wanted = {way: p for way, p in ways.items() if way[0] == word}
             assert merged == pytest.approx({way: p for way, p in wanted.items() if p}, rel=1e-9, abs=1e-12)
+        for fact in found.missing:
+            ways_to_it = [p for way, p in ways.items() if way[1:] == (Type.NONE, -1, fact.parent, fact.relation)]
+            assert fact.p == pytest.approx(sum(ways_to_it), rel=1e-9)
+        assert [fact.p for fact in found.missing] == sorted((fact.p for fact in found.missing), reverse=True)
 
 
 def _way(reason: Derivation, steps: list[Step]) -> tuple[int, int, int]:
@@ -162,6 +170,8 @@ def test_reasons_in_words(toy: Toy) -> None:
     assert str(Reason.of(graph, related)) == "related Mario Land —P1→ Game Boy, copied"
     assert str(Reason.of(graph, replace_type(related, Type.NEW))) == "new Game Boy, copied"
     assert str(Reason.of(graph, Derivation(0.1, Type.NONE))) == "no entity"
+    missing = Reason.of(graph, Derivation(0.1, Type.NONE, -1, graph.number("Q1"), graph.find_relation("P3") or -1))
+    assert (missing.type, str(missing), missing.is_fact) == ("missing", "missing: P3 of Mario Land", False)
 
 
 def replace_type(reason: Derivation, kind: Type) -> Derivation:

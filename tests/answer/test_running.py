@@ -12,11 +12,11 @@ from kglm.answer.generate import GenerateConfig
 from kglm.answer.model import FactAwareLM
 from kglm.answer.next_word import next_words
 from kglm.answer.reading import Span, read
-from kglm.answer.running import extend_annotations, unfinished_name_length, with_running
+from kglm.answer.running import extend_annotations, unfinished_name_length, unfinished_name_start, with_running
 from kglm.marginal.beam import exact
 from kglm.marginal.prepared_text import AllEntities, PreparedText
 from kglm.text.document import START, Document
-from support.toys import OPTIONS, Toy, make_toy
+from support.toys import DAY, FACTS, NAMES, OPTIONS, Toy, make_toy
 
 
 def log_p(toy: Toy, words: list[str]) -> float:
@@ -45,6 +45,21 @@ def test_what_begins_a_name(tmp_path: Path) -> None:
     assert unfinished_name_length(toy, ["is", *long[:-1]], set()) == 0, "nobody leads there"
     known = [(1.0, [Span(0, 1, mario)])]
     assert with_running(toy, toy.model, ["Mario", "is"], known) == known
+
+
+def test_a_date_is_begun_by_words_that_are_linked(tmp_path: Path) -> None:
+    """The April of a date that a fact leads to, although April is linked, and although a word comes after it."""
+    names = NAMES | {"Q3": ("April",)}
+    toy = make_toy(tmp_path, names=names, facts=(*FACTS, ("Q2", "P3", DAY)))
+    game, april, day = (toy.graph.number(id) for id in ("Q2", "Q3", DAY))
+    spans = [Span(0, 2, game), Span(3, 4, april)]
+    words = ["Game", "Boy", "is", "April"]
+    assert unfinished_name_start(toy, words, spans) == unfinished_name_start(toy, [*words, "21,"], spans) == 3
+    found = with_running(toy, toy.model, words, [(1.0, spans)])
+    assert [Span(0, 2, game), Span(3, 4, day)] in [list(annotation) for _, annotation in found]
+    assert sum(p for p, _ in found) == pytest.approx(1, abs=1e-2), "the model decides"
+    assert unfinished_name_start(toy, ["Game", "Boy", "is", "April", "is"], spans) == 5
+    assert unfinished_name_start(toy, ["is", "April"], [Span(1, 2, april)]) == 2, "no fact leads to a date"
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from conftest import Command
+from kglm import bundled
 from kglm.cli.main import app
 from kglm.kg.graph import KnowledgeGraph
 from support.hubs import hub_store
@@ -168,11 +169,15 @@ class TestRefusals:
     def test_documents(self, tmp_path: Path, documents: Path, refused: Callable[..., str]) -> None:
         good = documents.read_bytes()
         cases: dict[str, tuple[bytes, str]] = {
-            "not json": (b"hello\n", "line 1: not JSON"),
+            "not json": (
+                b"hello\n",
+                "line 1: not JSON, so no linked documents; if it is plain text, annotate it first: kglm annotate",
+            ),
             "wrong type": (b'{"title": 1, "tokens": []}\n', "$.title: expected `str`, got `int`"),
             "range": (good.replace(b"[1, 2]", b"[1, 9]"), "span [1, 9) does not fit 3 tokens"),
             "utf-8": (good.replace(b"Obama", b"\xff"), "invalid UTF-8"),
             "gzip": (gzip.compress(good * 2000)[:-50], "the compressed data ends in the middle"),
+            "not json later": (good + b"hello\n", "line 2: not JSON"),
             "second line": (good + b"{}\n", "line 2: "),
         }
         for name, (content, message) in cases.items():
@@ -182,6 +187,37 @@ class TestRefusals:
         assert "no such file" in refused("stats", tmp_path / "none")
         assert "is a directory" in refused("stats", tmp_path)
 
+    def test_texts_are_not_documents(self, tmp_path: Path, kg: Path, refused: Callable[..., str]) -> None:
+        text = tmp_path / "note.txt"
+        text.write_text("Barack Obama was born in Honolulu.\n")
+        run = ("--kg", kg, "--to", tmp_path / "run", "--config", "tiny")
+        for words in (("stats", text), ("train", "awd-lstm", "--data", text, "--valid", text, *run),
+                      ("evaluate", bundled.RUN, "--data", text)):  # fmt: skip
+            assert f"annotate it first: kglm annotate {text} --kg KG --to DOCS.jsonl" in refused(*words)
+
+    def test_an_unknown_configuration(
+        self, tmp_path: Path, kg: Path, documents: Path, refused: Callable[..., str]
+    ) -> None:
+        run = ("--data", documents, "--valid", documents, "--kg", kg, "--to", tmp_path / "run")
+        message = "there is no configuration 'smal'; give a TOML file, or one of paper, quickstart, small, tiny"
+        assert message in refused("train", "awd-lstm", *run, "--config", "smal")
+
+    def test_outputs_are_kept(self, tmp_path: Path, kg: Path, documents: Path, refused: Callable[..., str]) -> None:
+        """Without --force, an output that exists is an error before any work."""
+        there = tmp_path / "there.json"
+        there.write_text("mine")
+        prompt = {"prompt": "x", "expected_tail": "y", "entity_id": "Q76", "entity_span": [0, 1], "relation": "r"}
+        (tmp_path / "prompts.jsonl").write_text(json.dumps(prompt) + "\n")
+        for words, option in (
+            (("kg", "verbalise", kg, "--to", there), "--to"),
+            (("evaluate", bundled.RUN, "--data", documents, "--to", there), "--to"),
+            (("evaluate", bundled.RUN, "--data", documents, "--weights", there), "--weights"),
+            (("table", "completion", tmp_path / "prompts.jsonl", "--run", bundled.RUN, "--rows", there), "--rows"),
+            (("table", "editing", "--rows", there), "--rows"),
+        ):
+            assert f"exists already; give another {option}, or overwrite it with --force" in refused(*words)
+        assert there.read_text() == "mine"
+
     def test_usage(self, refused: Callable[..., str]) -> None:
         assert "see kglm stats --help" in refused("stats", "--wrong")
         assert "No such command 'nonsense'; see kglm --help" in refused("nonsense")
@@ -189,7 +225,8 @@ class TestRefusals:
 
     def test_debug_shows_the_traceback(self, tmp_path: Path) -> None:
         left = process("stats", tmp_path / "none", "--debug")
-        assert left.returncode == 1 and "Traceback" in left.stderr
+        assert left.returncode == 2 and "Traceback" in left.stderr
+        assert left.stderr.splitlines()[-1].startswith("error: ") and "no such file" in left.stderr.splitlines()[-1]
 
     def test_a_reader_that_leaves_early(self, shared_data: Path) -> None:
         command = f"{sys.executable} -m kglm stats {shared_data / 'lw2' / 'valid.jsonl.gz'} --json | head -c 10"
@@ -271,3 +308,37 @@ def test_the_surface_is_what_the_design_says() -> None:
 def test_quickstart_into_a_file(tmp_path: Path, refused: Callable[..., str]) -> None:
     (tmp_path / "file").write_text("")
     assert "cannot be written" in refused("quickstart", "--to", tmp_path / "file")
+
+
+def test_an_output_is_overwritten_with_force(kglm: Command, kg: Path, tmp_path: Path) -> None:
+    there = tmp_path / "facts.jsonl"
+    there.write_text("mine")
+    assert kglm("kg", "verbalise", kg, "--to", there, "--documents", "2", "--force").returncode == 0
+    assert len(there.read_text().splitlines()) == 2
+
+
+def test_vectors_are_kept_without_force(kglm: Command, kg: Path, documents: Path, tmp_path: Path) -> None:
+    """New vectors would make runs unusable; those beside the graph are named."""
+    embed = ("kg", "embed", kg, "--dim", "4", "--epochs", "1", "--held-out", "0")
+    assert kglm(*embed).returncode == 0
+    before = kglm(*embed)
+    assert (
+        before.returncode == 2
+        and "has vectors, and runs trained with them can be used with no others; copy" in before.stderr
+    )
+    run = tmp_path / "run"
+    train = ("train", "kglm", "--data", documents, "--valid", documents, "--kg", kg, "--to", run, "--config", "tiny")
+    assert kglm(*train, "--set", "train.epochs=1").returncode == 0
+    assert f"(found: {run})" in kglm(*embed).stderr
+    assert kglm("complete", run, "Obama").returncode == 0
+    assert kglm(*embed, "--seed", "1", "--force").returncode == 0
+    assert "are not those that this run was trained with" in kglm("complete", run, "Obama").stderr
+
+
+def test_training_without_a_configuration_says_which(kglm: Command, kg: Path, documents: Path, tmp_path: Path) -> None:
+    words = ("train", "awd-lstm", "--data", documents, "--valid", documents, "--kg", kg, "--to", tmp_path / "run")
+    left = kglm(*words, "--set", "train.epochs=1", "--set", "encoder.hidden=8", "--set", "encoder.embedding=8")
+    assert (
+        left.returncode == 0 and "--config small, because none is given; others: paper, quickstart, tiny" in left.stderr
+    )
+    assert "rows = 40" in (tmp_path / "run" / "config.toml").read_text()

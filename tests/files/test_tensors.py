@@ -32,7 +32,9 @@ def test_they_are_those_that_were_written(artefact: Artefact) -> None:
         parse_tensors(artefact.read("weights.safetensors"), artefact.home),
     ):
         assert found.keys() == TENSORS.keys()
-        assert all(torch.equal(found[name], tensor) and found[name].dtype == tensor.dtype for name, tensor in TENSORS.items())
+        assert all(
+            torch.equal(found[name], tensor) and found[name].dtype == tensor.dtype for name, tensor in TENSORS.items()
+        )
 
 
 def test_they_begin_where_kernels_may_read_them(artefact: Artefact) -> None:

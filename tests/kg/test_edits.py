@@ -13,8 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from kglm.errors import GraphError, KglmError, LiteralError, UnknownIdError
 from kglm.kg.edits import FactEdit, NewEntity
 from kglm.kg.graph import KnowledgeGraph
+from kglm.kg.head_facts import HeadFacts
 from kglm.kg.imports import import_graph
-from kglm.kg.journal import HeadFacts
 from kglm.kg.resolve import parse_fact
 from kglm.kg.suggest import MAX_CANDIDATES, _candidates, suggest
 from support.worlds import BORN, facts_of, make_store
@@ -142,7 +142,7 @@ class TestForks:
         (("set", "Q76", "P569", "2013-13-45"), LiteralError, "2013-13-45"),
         (("set", "Q76", "P569", "T::11::nonsense"), LiteralError, "nonsense"),
         (("set", "Q76", "P569", "some day"), LiteralError, "'some day' is not a date; write it like 21 March 2013"),
-        (("add", BORN, "P26", "Q5"), GraphError, "is a date or quantity"),
+        (("add", BORN, "P26", "Q5"), GraphError, "is a literal"),
     ],
 )
 def test_invalid_edit_changes_nothing(

@@ -177,7 +177,7 @@ class TestOpening:
         import sqlite3
 
         for pragma, error, message in (
-            ("user_version = 99", VersionError, "format 99; this version of kglm reads format 1"),
+            ("user_version = 99", VersionError, "format 99; this version of kglm reads formats 1 and 2"),
             ("application_id = 1", DataError, "not a knowledge graph"),
         ):
             connection = sqlite3.connect(path)

@@ -211,9 +211,9 @@ class TestRefusals:
     def test_sources_without_facts_are_an_error(self, tmp_path: Path) -> None:
         (tmp_path / "f.tsv").write_text("anna\tknows\tbert\n")
         with pytest.raises(DataError, match=r"no fact found.*line 1: the head 'anna' is not an id.*--mint-ids"):
-            import_graph([tmp_path / "f.tsv"], tmp_path / "g.kg")
+            import_graph([tmp_path / "f.tsv"], tmp_path / "g.kg", format="facts")
         assert not leftovers(tmp_path) and not (tmp_path / "g.kg").exists()
-        import_graph([tmp_path / "f.tsv"], tmp_path / "g.kg", options=ImportOptions(mint_ids=True))
+        import_graph([tmp_path / "f.tsv"], tmp_path / "g.kg")
 
     def test_truncated_source_is_an_error(self, dump: Path, tmp_path: Path) -> None:
         for suffix, compress in (("gz", gzip.compress), ("bz2", bz2.compress), ("zst", zstandard.compress)):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kglm.kg.graph import KnowledgeGraph
-from kglm.linking.linker import LinkedName, Linker, joint_links
+from kglm.linking.joint import joint_links, marginal_links
+from kglm.linking.linker import LinkedName, Linker
 from support.worlds import make_store
 
 FACTS = (
@@ -62,10 +63,10 @@ def test_other_entities_of_the_text_disambiguate(linker: Linker) -> None:
 
 
 def test_namesake_with_more_facts_is_more_probable_but_not_certain(linker: Linker) -> None:
-    [(_, _, candidates)] = linker.link(["Paris"])
-    assert [linker.graph.id(each.node) for each in candidates] == ["Q90", "Q830149"]
-    assert sum(each.p for each in candidates) == pytest.approx(1)
-    assert 0.5 < candidates[0].p < 1
+    [name] = linker.link(["Paris"])
+    assert [linker.graph.id(each.node) for each in name.candidates] == ["Q90", "Q830149"]
+    assert sum(each.p for each in name.candidates) + name.p_nil == pytest.approx(1)
+    assert name.candidates[0].p > name.candidates[1].p > 0 and 0 < name.p_nil < 0.5
 
 
 def test_given_spans_stay_and_disambiguate_others(linker: Linker, graph: KnowledgeGraph) -> None:
@@ -89,13 +90,75 @@ def test_training_mentions_raise_the_probability(graph: KnowledgeGraph) -> None:
     assert often.link(["Paris"])[0].node == graph.number("Q830149")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Paris Hilton was born in",
+        "We met Paris Hilton",
+        "the Paris Agreement",
+        "a Paris",
+        "France Gall sings",
+        "Saint Denzel Paris sings",
+    ],
+)
+def test_name_inside_a_longer_unknown_name_is_nil(linker: Linker, text: str) -> None:
+    assert [name.node for name in linker.link(text.split())] == [None]
+
+
+def test_sole_candidate_of_another_kind_is_nil(linker: Linker) -> None:
+    [certain], [planet] = linker.link(["France", "is", "a", "country"]), linker.link(["the", "planet", "France", "is"])
+    assert certain.node == linker.graph.number("Q142") and planet.p_nil > certain.p_nil
+
+
+def test_later_short_name_refers_to_the_full_name_before(linker: Linker, graph: KnowledgeGraph) -> None:
+    king, again = linker.link(["We", "met", "Stephen", "King", ".", "Then", "King", "left"])
+    assert king.node == again.node == graph.number("Q6")
+    alone = linker.link(["Then", "King", "left"])
+    assert not alone or alone[0].p_nil > again.p_nil
+
+
+def test_parts_of_an_unknown_name_stay_unknown(linker: Linker) -> None:
+    names = linker.link(["We", "met", "Paris", "Hilton", ".", "Then", "Paris", "left"])
+    alone = linker.link(["Then", "Paris", "left"])
+    assert names[0].node is None and names[1].p_nil > alone[0].p_nil
+
+
+def test_names_of_several_words_are_found_in_small_letters(linker: Linker, graph: KnowledgeGraph) -> None:
+    assert [name.node for name in linker.link(["stephen", "king", "was", "born", "in"])] == [graph.number("Q6")]
+    assert linker.link(["the", "king", "of", "france"]) == []
+
+
+def test_a_comma_separates_two_names(linker: Linker, graph: KnowledgeGraph) -> None:
+    first, second = linker.link(["He", "left", "Paris", ",", "Texas"])
+    assert (first.start, first.end, first.node) == (2, 3, graph.number("Q830149"))
+    assert second.node == graph.number("Q1439")
+
+
+def test_probabilities_of_given_candidates_sum_to_one(linker: Linker, graph: KnowledgeGraph) -> None:
+    nodes = [graph.number("Q90"), graph.number("Q830149")]
+    assert linker.probabilities(["Paris", "is"], 0, 1, nodes).sum() == pytest.approx(1)
+
+
 def test_joint_links_of_two_ambiguous_names(graph: KnowledgeGraph) -> None:
     linker = Linker(graph)
     linked = linker.link(["Paris", "and", "Paris"])
-    joint = joint_links(linked, limit=8)
-    assert len(joint) == 4
+    joint = joint_links(linked, limit=9)
+    assert len(joint) == 9, "two entities or NIL for each name"
     assert sum(p for p, _ in joint) == pytest.approx(1)
     assert [p for p, _ in joint] == sorted((p for p, _ in joint), reverse=True)
+    assert sum(p for p, spans in joint if not spans) == pytest.approx(linked[0].p_nil * linked[1].p_nil)
     assert len(joint_links(linked, limit=1)) == 1
-    assert joint_links([LinkedName(0, 1, linked[0].candidates[:1])])[0][1] == [(0, 1, graph.number("Q90"))]
+    sure = LinkedName.certain(0, 1, linked[0].candidates[0].node)
+    assert joint_links([sure]) == [(1.0, [(0, 1, graph.number("Q90"))])]
     assert joint_links([]) == [(1.0, [])]
+
+
+def test_marginals_of_joint_links_are_the_probabilities_of_each_name(graph: KnowledgeGraph) -> None:
+    linked = Linker(graph).link(["Paris", "and", "France"])
+    for name, marginal in zip(linked, marginal_links(joint_links(linked, limit=99)), strict=True):
+        assert marginal.p_nil == pytest.approx(name.p_nil)
+        assert dict(marginal.candidates) == pytest.approx(dict(name.candidates))
+
+
+def test_name_that_is_probably_nil_has_no_span_in_the_best_assignment(linker: Linker) -> None:
+    assert joint_links(linker.link(["We", "met", "Paris", "Hilton"]), limit=1)[0][1] == []

@@ -25,7 +25,7 @@ TEXTS = [["Mario", "is", "Boy"], ["Mario", "Land", "1989"], ["Game", "Boy", "Ten
 
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory: pytest.TempPathFactory) -> Toy:
-    return make_toy(tmp_path_factory.mktemp("toy"), seed=4)  # weights even enough for the means of few runs
+    return make_toy(tmp_path_factory.mktemp("toy"), seed=3)  # weights even enough for the means of few runs
 
 
 def prepared(toy: Toy, words: list[str], candidates: Candidates | None = None) -> PreparedText:

@@ -21,7 +21,7 @@ from kglm.marginal.windows import WINDOW
 from kglm.model.options import LatentConfig
 from kglm.text.document import START, Document
 from support.brute_force import enumerate_log_joint
-from support.toys import OPTIONS, YEAR, Some, Step, Toy, legal_steps, make_toy
+from support.toys import ALL_OPTIONS, YEAR, Some, Step, Toy, legal_steps, make_toy
 
 TEXTS = [["Mario", "is", "Boy"], ["Game", "Boy", "Tennis"], ["Mario", "Land", "1989"], ["is"]]
 PENALTIES = (0.0, math.log(5))
@@ -55,9 +55,9 @@ def unknown(toy: Toy, step: Step) -> bool:
 
 
 @pytest.mark.parametrize("words", TEXTS, ids=" ".join)
-@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize("name", ALL_OPTIONS)
 def test_exact_enumeration_equals_brute_force(tmp_path: Path, name: str, words: list[str]) -> None:
-    toy = make_toy(tmp_path, **OPTIONS[name])  # type: ignore[arg-type]
+    toy = make_toy(tmp_path, **ALL_OPTIONS[name])  # type: ignore[arg-type]
     for penalty, truth in brute_force(toy, words).items():
         for window in (1, 2, WINDOW):
             assert exact(prepared(toy, words, window), penalty=penalty)[-1] == pytest.approx(truth, rel=1e-9)
@@ -99,7 +99,7 @@ def test_too_large_enumeration_is_an_early_error(tmp_path: Path, monkeypatch: py
 
 def test_tails_are_uniform_above_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With three tails and a limit of two, the scoring of tails is off."""
-    monkeypatch.setattr("kglm.model.tails.MAX_SCORED_TAILS", 1)
+    monkeypatch.setattr("kglm.model.tails.MAX_TAILS", 1)
     toy = make_toy(tmp_path / "on")
     off = make_toy(tmp_path / "off", latent=LatentConfig(tail_scores=False))
     off.model.load_state_dict(toy.model.state_dict())
@@ -118,7 +118,7 @@ NAME = st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join)
     facts=st.lists(FACT, min_size=1, max_size=6, unique=True),
     names=st.dictionaries(st.sampled_from(ENTITIES), st.lists(NAME, min_size=1, max_size=2).map(tuple), min_size=1),
     words=st.lists(st.sampled_from(WORDS), min_size=1, max_size=4),
-    option=st.sampled_from(sorted(OPTIONS)),
+    option=st.sampled_from(sorted(ALL_OPTIONS)),
     seed=st.integers(0, 1000),
     width=st.integers(1, 30),
     candidates=st.lists(st.integers(0, 3), max_size=3, unique=True),
@@ -133,7 +133,7 @@ def test_the_beam_is_at_most_exact_on_random_graphs(
     candidates: list[int],
 ) -> None:
     with tempfile.TemporaryDirectory() as home:
-        toy = make_toy(Path(home), **OPTIONS[option] | {"facts": tuple(facts), "names": names, "seed": seed})  # type: ignore[arg-type]
+        toy = make_toy(Path(home), **ALL_OPTIONS[option] | {"facts": tuple(facts), "names": names, "seed": seed})  # type: ignore[arg-type]
         truth = exact(prepared(toy, words))
         assert (beam_search(prepared(toy, words), width) <= truth + 1e-9).all()
         few = Some(*(node for node in candidates if node < len(toy.graph)))

@@ -14,11 +14,13 @@ from kglm.kg.ids import NEW
 from kglm.model.encoders.awd_lstm import EncoderConfig
 from kglm.model.options import PAPER, LatentConfig
 from kglm.model.types import Type
+from kglm.runs.tensors import load_into
 from kglm.text.document import START, Document, Mention
 from kglm.train.chunks import whole
 from support.brute_force import enumerate_log_joint
 from support.toys import (
     FACTS,
+    STATEMENTS,
     YEAR,
     Step,
     Toy,
@@ -44,6 +46,8 @@ def every_text(toy: Toy, length: int, begun: list[list[Step]] | None = None) -> 
 CONFIGS = {
     "refined": {"latent": ANNOTATED},
     "everything on": {"latent": replace(ANNOTATED, entity_bias=True)},
+    "statements": {"latent": ANNOTATED, "statements": STATEMENTS},
+    "tails by facts alone": {"latent": replace(ANNOTATED, tail_scores=False), "statements": STATEMENTS},
     "paper": {"latent": PAPER},
     "window": {"latent": ANNOTATED, "parent_window": 2},
     "three types": {"latent": PAPER, "mention_types": "paper"},
@@ -325,3 +329,13 @@ class TestOddWorlds:
         with_it = toy.score(Document("t", [START, "Mario", "Tennis"], [first, unknown]))
         without = toy.score(Document("t", [START, "Mario", "Tennis"], [first]))
         assert torch.equal(with_it.total_BT, without.total_BT) and bool(with_it.unknown_BT[0, 1])
+
+
+def test_weights_of_an_earlier_version_have_no_tail_facts(tmp_path: Path) -> None:
+    """They open, and give the same as a model without the option."""
+    with_facts = make_toy(tmp_path / "with", latent=ANNOTATED, statements=STATEMENTS)
+    without = make_toy(tmp_path / "without", latent=replace(ANNOTATED, tail_facts=False), statements=STATEMENTS)
+    texts = [annotated(with_facts, steps) for steps in random_texts(with_facts, 6, 30)]
+    assert with_facts.log_joint(*texts) != pytest.approx(without.log_joint(*texts))
+    load_into(with_facts.model, without.model.state_dict(), tmp_path)
+    assert with_facts.log_joint(*texts) == pytest.approx(without.log_joint(*texts), rel=1e-9)

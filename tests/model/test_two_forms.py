@@ -20,10 +20,10 @@ from kglm.model.mention_state import document_states
 from kglm.model.text import Text
 from kglm.model.types import Type
 from kglm.train.chunks import whole
-from support.toys import FACTS, MORE_FACTS, OPTIONS, Step, Toy, annotated, make_toy, random_texts
+from support.toys import ALL_OPTIONS, FACTS, MORE_FACTS, Step, Toy, annotated, make_toy, random_texts
 
 LENGTH = 9
-CASES = ("best", "everything on", "paper", "window", "no facts", "topic")
+CASES = ("best", "everything on", "statements", "paper", "paper with missing facts", "window", "no facts", "topic")
 
 
 class Case(NamedTuple):
@@ -39,7 +39,7 @@ class Case(NamedTuple):
 @pytest.fixture(scope="module", params=[(name, seed) for name in CASES for seed in range(3)], ids=str)
 def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Case:
     name, seed = request.param
-    toy = make_toy(tmp_path_factory.mktemp("toy"), **({"facts": (*FACTS, *MORE_FACTS)} | OPTIONS[name]))
+    toy = make_toy(tmp_path_factory.mktemp("toy"), **({"facts": (*FACTS, *MORE_FACTS)} | ALL_OPTIONS[name]))
     [steps] = random_texts(toy, LENGTH, 1, seed=seed)
     surface = annotated(toy, steps).tokens
     words = torch.tensor([toy.vocabulary.encode(surface)])
@@ -90,8 +90,26 @@ def test_types(case: Case) -> None:
         batched_TC = model.latent.types.log_probs(
             case.hidden.x, types.state_BT[0], types.named, types.related_BT[0], types.continue_BT[0], relation_RD
         )
-    along_TC = [histories.types(t, case.latent)[0][0] for t, histories in enumerate(histories_along(case))]
+    along_TC = [histories.drawn_types(t, case.latent)[0][0] for t, histories in enumerate(histories_along(case))]
     np.testing.assert_allclose(np.stack(along_TC), batched_TC.numpy(), rtol=1e-9)
+
+
+def test_missing(case: Case) -> None:
+    """P(no mention), with all missing facts; the steps still sum to 1."""
+    chunk = case.toy.builder.build([whole(encoded(case, case.steps))])
+    types, latent, model = chunk.types, case.toy.model.latent, case.toy.model
+    with torch.no_grad():
+        relation_RD = latent.relations.vectors(model.words, model.entities)
+        type_TC = latent.types.log_probs(
+            case.hidden.x, types.state_BT[0], types.named, types.related_BT[0], types.continue_BT[0], relation_RD
+        )
+        scores = latent.relation_scores(case.hidden, chunk, relation_RD)
+        batched_T = latent.plain_types(type_TC, case.hidden, chunk, scores, model.entities)
+    along = [histories.types(t, case.latent)[0] for t, histories in enumerate(histories_along(case))]
+    np.testing.assert_allclose([each[0, Type.NONE] for each in along], batched_T.numpy(), rtol=1e-9)
+    np.testing.assert_allclose(np.exp(along).sum(-1), 1, rtol=1e-12)
+    if latent.missing is not None:
+        assert float((batched_T - type_TC[:, Type.NONE]).max()) > 1e-3
 
 
 def test_parents(case: Case) -> None:
@@ -108,9 +126,12 @@ def test_parents(case: Case) -> None:
                 case.hidden.x[[t]], case.hidden.p[[t]], node_P[None], starts.place_MP3[[m]], case.toy.model.entities
             )[0].exp()
         histories = histories_along(case)[t]
-        along_P = np.exp(histories.parents(t, case.latent)[0])
         slots = [histories.mentioned.slot(node) for node in node_P.tolist() if node >= 0]
-        np.testing.assert_allclose(along_P[slots], batched_P[node_P >= 0].numpy(), rtol=1e-9)
+        along_P = np.exp(histories.parents(t, case.latent)[0])
+        exists_P = batched_P[node_P >= 0].numpy()
+        if case.latent.missing is not None:  # then those of facts that exist
+            exists_P = exists_P * np.exp(case.latent.missing.log_shares(t, histories.mentioned.node_P[slots])[0])
+        np.testing.assert_allclose(along_P[slots], exists_P / exists_P.sum(), rtol=1e-9)
         assert along_P.sum() == pytest.approx(1)
         compared += 1
     assert compared or len(starts.position_M) < 2
@@ -125,19 +146,25 @@ def test_relations_and_tails(case: Case) -> None:
     with torch.no_grad():
         at_M = starts.position_M
         hidden_M = case.hidden.at(at_M)
-        weight_MQ = latent.cues(hidden_M.x) if latent.config.cues else None
-        weight_M2 = None if weight_MQ is None else tail_weights(weight_MQ)
+        weight_M2 = tail_weights(latent.cues(hidden_M.x)) if latent.config.cues else None
         vector_RD = latent.relations.vectors(case.toy.model.words, case.toy.model.entities)
-        score_MR = latent.relations.scores(hidden_M.r, vector_RD, weight_MQ, chunk.cues, torch.arange(len(at_M)))
-        relation_W = latent.relations.log_probs(score_MR, paths.group_start_G, paths)
+        scores = latent.relation_scores(case.hidden, chunk, vector_RD)
+        row_G = scores.row_F[at_M[paths.group_start_G]]
+        log_z_G = latent.relations.log_sums(scores.score_NR, row_G, paths)
+        if latent.missing is not None:
+            assert scores.log_total_N is not None and scores.handicap_N is not None
+            log_z_G = latent.missing.log_z(log_z_G, scores.log_total_N[row_G], scores.handicap_N[row_G])
+        relation_W = latent.relations.log_probs(scores.score_NR, row_G, paths, log_z_G)
         entities = case.toy.model.entities
-        tail_W = latent.tails.log_probs(hidden_M.x, starts, paths, chunk.tails, weight_M2, entities)
+        tail_W = latent.tails.log_probs(hidden_M.x, paths, chunk.tails, weight_M2, entities)
     for w, group in enumerate(paths.group_W.tolist()):
         m = int(paths.group_start_G[group])
         t, relation = int(at_M[m]), int(paths.relation_W[w])
         parent, node = int(starts.parent_MP[m, paths.group_parent_G[group]]), int(starts.node_M[m])
         log_z = case.latent.relations.log_z(t, np.array([parent]))[0]
         along = case.latent.relations.scores(t, np.array([relation]))[0] - log_z
+        if case.latent.missing is not None:
+            along += case.latent.missing.log_shares(t, np.array([parent]))[0][0]
         assert along == pytest.approx(float(relation_W[w]), rel=1e-9)
         edges = EdgeGroups.of(case.toy.graph, parent)
         group_of = edges.relation.tolist().index(relation)

@@ -9,20 +9,22 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import tomli_w
 import torch
 from safetensors.torch import save_file
 
+from kglm import config
 from kglm.doctor import examine
 from kglm.errors import ConfigError, DataError, KglmError, VersionError
 from kglm.files import locked_directory, read_json, write_json
+from kglm.files.tensors import load_tensors
 from kglm.kg.edits import FactEdit, NewEntity
 from kglm.kg.embedding.transe import TransEConfig, embed_graph
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import NEW
 from kglm.kg.imports import import_graph
 from kglm.runs.run import Run, read_for_training
-from kglm.runs.settings import PRESETS, SHIPPED, RunConfig, load_config
-from kglm.files.tensors import load_tensors
+from kglm.runs.settings import PRESETS, SHIPPED, RunConfig, load_config, parse_settings
 from kglm.runs.tensors import RENAMED
 from kglm.text.document import START, Document, Mention
 from kglm.train.chunks import ChunkBuilder, whole
@@ -127,6 +129,18 @@ def test_the_graph_may_have_been_edited_but_it_is_said(
     assert "is not the graph that" in capsys.readouterr().err
 
 
+def test_runs_of_earlier_versions_open_without_missing_facts(run: Path, kg: Path, tmp_path: Path) -> None:
+    """Their settings do not have the option, and their weights not the parameters."""
+    settings = parse_settings((run / "config.toml").read_bytes(), run)
+    assert settings.latent.missing and Run.open(run).history.missing
+    values = config.parse_toml((run / "config.toml").read_bytes(), run)
+    del values["latent"]["missing"], values["train"]["hide_facts"]
+    before = parse_settings(tomli_w.dumps(values).encode(), run)
+    assert not before.latent.missing and before.train.hide_facts == 0
+    names = Run(tmp_path, before, Run.open(run).vocabulary, KnowledgeGraph.open(kg), {}).model.state_dict()
+    assert not any("missing" in name for name in names)
+
+
 def test_resuming(run: Path, kg: Path) -> None:
     with pytest.raises(KglmError, match="is a run already; continue it with --resume"):
         train(SETTINGS, [DOCUMENTS], [DOCUMENTS], kg, run)
@@ -175,7 +189,9 @@ class TestRefusals:
             load_config(None, "gpt")
         with pytest.raises(ConfigError, match=r"unknown key 'encoder\.layer'; did you mean 'layers'"):
             load_config("tiny", "kglm", ["encoder.layer=1"])
-        with pytest.raises(DataError, match="no such file"):
+        with pytest.raises(
+            ConfigError, match=r"none\.toml'; give a TOML file, or one of paper, quickstart, small, tiny"
+        ):
             load_config(tmp_path / "none.toml", "kglm")
 
     def test_a_start_that_fails_leaves_no_run(self, kg: Path, tmp_path: Path) -> None:

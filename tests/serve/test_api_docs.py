@@ -92,7 +92,9 @@ def test_the_json_that_is_shown() -> None:
     with serving(FactAwareLM.open(bundled.RUN)) as client:
         response = client.post("/api/complete", body).json
     assert shape(response) == shape(shown)
-    assert (response["prompt"], response["mentions"]) == (shown["prompt"], shown["mentions"])
+    assert response["prompt"] == shown["prompt"]
+    mentions = [[each | {"p": 0, "p_nil": 0} for each in answer["mentions"]] for answer in (response, shown)]
+    assert mentions[0] == mentions[1]
     reasons = [word["reasons"][0] | {"p": 0} for answer in (response, shown) for word in answer["words"]]
     assert reasons[0] == reasons[1]
 

@@ -29,9 +29,11 @@ class TestComplete:
             {each.word: each.p for each in expected.words}
         )
         assert found["rest"] == pytest.approx(expected.rest)
-        assert found["mentions"] == [
-            {"start": 0, "end": 2, "text": "Barack Obama", "id": "Q76", "label": "Barack Obama", "p": 1.0}
-        ]
+        [mention] = found["mentions"]
+        assert {key: mention[key] for key in ("start", "end", "text", "id", "label")} == {
+            "start": 0, "end": 2, "text": "Barack Obama", "id": "Q76", "label": "Barack Obama"
+        }  # fmt: skip
+        assert 0.9 < mention["p"] < 1 and mention["p"] + mention["p_nil"] == pytest.approx(1)
 
     @pytest.mark.parametrize("text", [PROMPT, "Obama met", ""])
     def test_the_json_form_is_that_of_a_completion(self, client: Client, model: FactAwareLM, text: str) -> None:
@@ -161,7 +163,7 @@ class TestTexts:
     def test_the_local_graph(self, client: Client) -> None:
         found = client.post("/api/graph", {"text": PROMPT}).json
         nodes = {node["id"]: node for node in found["nodes"]}
-        assert nodes["Q76"]["kind"] == "mentioned" and nodes["Q76"]["p"] == 1
+        assert nodes["Q76"]["kind"] == "mentioned" and 0.9 < nodes["Q76"]["p"] < 1
         assert nodes[BORN]["kind"] == "candidate" and nodes[BORN]["literal"]
         [born] = [edge for edge in found["edges"] if edge["relation"]["id"] == "P569"]
         assert (born["parent"], born["entity"]) == ("Q76", BORN)

@@ -18,19 +18,31 @@ def complete(text: str = PROMPT, **more: str) -> str:
     return f"#/complete?{urlencode({'text': text, **more})}"
 
 
+def answers(page: Any) -> dict[str, str]:
+    """The bars of the answers: their texts and what stands beside them."""
+    return _bars(page, ".answers")
+
+
 def words(page: Any) -> dict[str, str]:
-    """The bars: words and what stands beside them."""
-    page.wait_for_selector(".split:not([aria-busy]) .bar")
-    rows = page.locator("button.bar").all()
+    """The bars of the next words, which are unfolded if they are not."""
+    page.wait_for_selector(".split:not([aria-busy]) .answers .bar")
+    if page.locator(".next-words").get_attribute("open") is None:
+        page.locator(".next-words > summary").click()
+    return _bars(page, ".words")
+
+
+def _bars(page: Any, where: str) -> dict[str, str]:
+    page.wait_for_selector(f".split:not([aria-busy]) {where} .bar")
+    rows = page.locator(f"{where} button.bar").all()
     return {row.locator(".word").inner_text(): row.locator(".p").inner_text() for row in rows}
 
 
 def open_word(page: Any, word: str) -> None:
-    """Show the reasons of a word; those of the first are shown already."""
-    bar = page.locator(f'button.bar[data-word="{word}"]')
+    """Show the reasons of a next word."""
+    bar = page.locator(f'.words button.bar[data-word="{word}"]')
     if bar.get_attribute("aria-expanded") == "false":
         bar.click()
-    page.wait_for_selector(f'button.bar[data-word="{word}"][aria-expanded=true]')
+    page.wait_for_selector(f'.words button.bar[data-word="{word}"][aria-expanded=true]')
 
 
 def query(page: Any) -> dict[str, list[str]]:

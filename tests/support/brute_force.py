@@ -7,15 +7,17 @@ candidate at a time, sharing nothing with the fast code but the encoder's hidden
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from kglm.kg.literals.literal import is_text
 from kglm.model.buckets import bucket, frequency_bucket
 from kglm.model.types import Type
 from kglm.text.document import END, START
-from support.toys import CUE_NAMES, Step, Toy, candidates, given, leads
+from support.toys import CUE_NAMES, STATEMENTS, Step, Toy, candidates, given, leads
 
 
 class Said(NamedTuple):
@@ -51,9 +53,10 @@ def word_probability(toy: Toy, h_x: Tensor, node: int, word: str, before: tuple[
             if said is None:
                 continue
             score = float((query @ encoded_ALH[row, place]).exp())
-            alias_so_far = aliases.surface[row * width : row * width + place]
+            first = 0 if is_text(toy.graph.id(node)) else row * width  # a text is one name in all rows
+            alias_so_far = aliases.surface[first : row * width + place]
             if model.config.latent.alias_order and alias_so_far == before:
-                score *= math.exp(float(model.renderer.order[min(place, 1)]))
+                score *= math.exp(float(model.renderer.order[min(len(alias_so_far), 1)]))
             total += score
             mass += score if said == word else 0.0
     if word in vocabulary:
@@ -151,18 +154,90 @@ def path_probability(
     if step.parent not in scores:
         return 0.0
     relations, tails = graph.edges(step.parent)
-    distinct = sorted(set(relations.tolist()))
+    hidden = toy.hidden.get(step.parent, ())
+    distinct = sorted(set(relations.tolist()) - set(hidden))
     weights = {r: math.exp(float(relation_vector(toy, r) @ h_r) + cue(toy, h_x, r, before)) for r in distinct}
+    if toy.model.latent.missing is not None:
+        weights |= {
+            r: math.exp(float(relation_vector(toy, r) @ h_r) + cue(toy, h_x, r, before) + handicap(toy, h_x, before))
+            for r in lacked(toy, step.parent)
+        }
+    p_relation = scores[step.parent] / sum(scores.values()) * weights.get(step.relation, 0.0) / sum(weights.values())
+    if step.type == Type.NONE:
+        return p_relation
     reached = [tail for r, tail in zip(relations.tolist(), tails.tolist(), strict=True) if r == step.relation]
-    if step.node not in reached:
+    if step.node not in reached or step.relation in hidden:
         return 0.0
-    share = tail_share(toy, h_x, step.node, reached, before)
-    return scores[step.parent] / sum(scores.values()) * weights[step.relation] / sum(weights.values()) * share
+    return p_relation * tail_share(toy, h_x, step, reached, before)
 
 
-def tail_share(toy: Toy, h_x: Tensor, node: int, reached: list[int], before: list[str]) -> float:
+def lacked(toy: Toy, parent: int) -> list[int]:
+    """The relations that a parent lacks; 0 and 1 are the reflexive one and its reverse."""
+    own = set(toy.graph.edges(parent).relation.tolist()) - set(toy.hidden.get(parent, ()))
+    return [r for r in range(2, toy.graph.relation_count) if r not in own]
+
+
+def handicap(toy: Toy, h_x: Tensor, before: list[str]) -> float:
+    """κ: what the score of a relation that the parent lacks differs by."""
+    head, config = toy.model.latent.missing, toy.model.config.latent
+    value = float(head.bias + h_x @ head.context_H)
+    if config.cues or config.type_cues:
+        found = [named(toy, relation, before) for relation in range(0, toy.graph.relation_count, 2)]
+        value += sum(float(w) * max(column) for w, column in zip(head.cue_3, zip(*found, strict=True), strict=True))
+    return value
+
+
+def missing_steps(toy: Toy, last: dict[int, int], t: int) -> list[Step]:
+    """Every fact that the text may ask for and that is missing."""
+    if toy.model.latent.missing is None:
+        return []
+    parents = candidates(toy, last, t)
+    return [Step("", Type.NONE, -1, parent, relation) for parent in parents for relation in lacked(toy, parent)]
+
+
+def statement(toy: Toy, head: int, relation: int, tail: int) -> tuple[int, int | None, int | None, bool]:
+    """Rank, first year, last year (None if unknown) of a fact, and whether it has ended, as `STATEMENTS` gives them."""
+    if relation % 2:
+        head, relation, tail = tail, relation - 1, head
+    triple = (toy.graph.id(head), toy.graph.relation_id(relation), toy.graph.id(tail))
+    stored = toy.graph.find_relation("P1:P580") is not None  # else this toy has no statements
+    data: dict[str, Any] = dict(STATEMENTS).get(triple, {}) if stored else {}
+    years = {key: int(value[0].split("+")[1][:4]) for key, value in data.get("qualifiers", {}).items()}
+    first, last = years.get("P580", years.get("P585")), years.get("P582", years.get("P585"))
+    return int(data.get("rank") == "preferred"), first, last, "P582" in years
+
+
+def fact_score(
+    toy: Toy, h_x: Tensor, parent: int, relation: int, tail: int, reached: list[int], said: list[str]
+) -> float:
+    """What the graph says for a tail."""
+    if not toy.model.config.latent.tail_facts:
+        return 0.0
+    near = {node: [int(e) for e in toy.graph.edges(node).tail] for node in range(len(toy.graph))}
+    rank, first, last, ended = statement(toy, parent, relation, tail)
+    starts = [statement(toy, parent, relation, e)[1] for e in reached]
+    years = [int(word) for word in said if word.isdigit() and len(word) == 4]
+    named = 0
+    if years and first is not None:
+        named = 1 if first <= years[-1] <= (9999 if last is None else last) else -1
+    values = [
+        rank,
+        ended,
+        first is not None and first == max(start for start in starts if start is not None),
+        math.log(near[parent].count(tail)),
+        math.log(1 + len(set(near[parent]) & set(near[tail]))),
+        math.log(1 + len(near[tail])),
+        named,
+    ]
+    head = toy.model.latent.tails.facts
+    assert head is not None
+    weights = (head.weight_Q + h_x @ head.context_HQ).tolist()
+    return sum(weight * value for weight, value in zip(weights, values, strict=True))
+
+
+def tail_share(toy: Toy, h_x: Tensor, step: Step, reached: list[int], before: list[str]) -> float:
     """π(e | p, r)."""
-    latent, said = toy.model.latent, {word.casefold() for word in before}
+    latent, config, said = toy.model.latent, toy.model.config.latent, {word.casefold() for word in before}
     instance = toy.graph.find_relation("P31")
 
     def kind(node: int) -> float:
@@ -170,15 +245,17 @@ def tail_share(toy: Toy, h_x: Tensor, node: int, reached: list[int], before: lis
         words = {word.casefold() for kind in kinds for word in toy.graph.names(kind)[0].split()}
         gamma, delta = (latent.cues.weight_Q + h_x @ latent.cues.context_HQ)[6:].tolist()
         day = toy.graph.id(node).startswith("T::11")
-        return gamma * bool(words & said) + delta * day if toy.model.config.latent.cues else 0.0
+        return gamma * bool(words & said) + delta * day if config.cues else 0.0
 
-    if not toy.model.config.latent.tail_scores:
+    if not (config.tail_scores or config.tail_facts) or len(reached) == 1:
         return 1 / len(reached)
-    masses = {
-        e: math.exp(float(toy.model.entities.vectors(torch.tensor(e)) @ (h_x @ latent.tails.query_HD)) + kind(e))
+    scores = [
+        config.tail_scores * float(toy.model.entities.vectors(torch.tensor(e)) @ (h_x @ latent.tails.query_HD))
+        + kind(e)
+        + fact_score(toy, h_x, step.parent, step.relation, e, reached, before)
         for e in reached
-    }
-    return masses[node] / sum(masses.values())
+    ]
+    return math.exp(scores[reached.index(step.node)]) / sum(map(math.exp, scores))
 
 
 def type_probability(toy: Toy, h_x: Tensor, said: Said, step: Step) -> float:
@@ -205,10 +282,20 @@ def type_probability(toy: Toy, h_x: Tensor, said: Said, step: Step) -> float:
 
 
 def step_log_probability(toy: Toy, h_D: Tensor, said: Said, step: Step) -> float:
-    """log p(x_t, z_t | all before)."""
+    """log p(x_t, z_t | all before).
+
+    A step without a mention has a parent and a relation if the text asks for this fact, which is missing; without them
+    it stands for all steps without a mention.
+    """
     model, t = toy.model, len(said.steps)
     h_x, h_p, h_r = h_D.split(model.sizes)
+    words = sentence(said.written)
     total = math.log(type_probability(toy, h_x, said, step))
+    if step.type == Type.NONE:
+        related = type_probability(toy, h_x, said, replace(step, type=Type.RELATED))
+        asked = [step] if step.parent >= 0 else missing_steps(toy, said.last, t)
+        missing = related * sum(path_probability(toy, h_x, h_p, h_r, said.last, t, each, words) for each in asked)
+        total = math.log(missing if step.parent >= 0 else math.exp(total) + missing)
     if step.type == Type.NEW:
         logits = torch.tensor([
             float(model.entities.vectors(torch.tensor(node)) @ (h_p + h_r)) + entity_bias(toy, node, said.own)
@@ -218,7 +305,7 @@ def step_log_probability(toy: Toy, h_D: Tensor, said: Said, step: Step) -> float
         chosen = model.entities.real_E.tolist().index(step.node)
         total += math.log((1 - share) * float(logits.softmax(0)[chosen]) + share / len(logits))
     elif step.type == Type.RELATED:
-        probability = path_probability(toy, h_x, h_p, h_r, said.last, t, step, sentence(said.written))
+        probability = path_probability(toy, h_x, h_p, h_r, said.last, t, step, words)
         total += math.log(probability) if probability else -math.inf
     before = tuple(said.running) if step.type == Type.CONTINUE else ()
     return total + math.log(word_probability(toy, h_x, step.node, step.word, before) or 1e-300)

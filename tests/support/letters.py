@@ -108,7 +108,9 @@ def brute_force(world: LetterWorld, prepared: Prepared) -> float:
         children = names_after(node, prefix)
         if ids[t] not in children:
             return 0.0
-        score = {c: float((heads.name_weight * base_TV[t, c] + heads.name_kind[k]).detach()) for c, k in children.items()}
+        score = {
+            c: float((heads.name_weight * base_TV[t, c] + heads.name_kind[k]).detach()) for c, k in children.items()
+        }
         return math.exp(score[ids[t]]) / sum(map(math.exp, score.values()))
 
     def begun(t: int) -> dict[int, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,8 @@ import torch
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import NEW
 from kglm.kg.literals.literal import is_literal
+from kglm.kg.literals.texts import text_id
+from kglm.kg.tail_features import TailFeatureReader
 from kglm.model.aliases import AliasTable
 from kglm.model.awd_lstm import AwdLstm
 from kglm.model.base import KglmConfig, Scores
@@ -41,6 +43,12 @@ FACTS = (
     ("Q1", "P1", "Q3"),  # two tails of one relation
     ("Q2", "P3", YEAR),
 )
+STATEMENTS = (
+    (("Q1", "P1", "Q2"), {"qualifiers": {"P580": ["T::9::+1975-00-00T00:00:00Z"], "P582": [DAY]}}),
+    (("Q1", "P1", "Q3"), {"rank": "preferred", "qualifiers": {"P580": [DAY]}}),
+    (("Q1", "P1", "Q4"), {"qualifiers": {"P585": ["T::9::+1980-00-00T00:00:00Z"]}}),
+)
+"""Three values of one relation: one that has ended, the preferred one, and one of a single year."""
 MORE_FACTS = (("Q3", "P31", "Q2"), ("Q2", "P3", DAY))
 """A kind, and a second date."""
 NAMES = {"Q1": ("Mario Land", "Mario"), "Q2": ("Game Boy",)}  # Q3 has no name at all
@@ -56,12 +64,16 @@ OPTIONS = {
         "facts": (*FACTS, ("Q3", "P31", "Q2"), ("Q2", "P3", DAY)),
     },
     "paper": {"latent": PAPER},
+    "statements": {"statements": STATEMENTS},
+    "paper with missing facts": {"latent": replace(PAPER, missing=True)},
     "window": {"parent_window": 1},
     "three types": {"latent": PAPER, "mention_types": "paper"},
     "no facts": {"latent": LatentConfig(facts="none")},
     "topic": {"latent": LatentConfig(facts="topic"), "topic": "Q1"},
     "nobody's topic": {"latent": LatentConfig(facts="topic")},
 }
+ALL_OPTIONS = OPTIONS | {"long text": {"facts": (*FACTS, ("Q1", "P2", text_id("Boy is Mario is Boy is Mario")))}}
+"""With a text of more words than an entity has alias slots."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +100,8 @@ class Toy:
     plain: AwdLstm
     tracker: EntityNlm
     tracker_proposal: EntityNlmProposal
+    hidden: dict[int, frozenset[int]] = field(default_factory=dict)
+    """Relations that brute force treats as if their parents lacked them."""
 
     @property
     def graph(self) -> KnowledgeGraph:
@@ -112,6 +126,7 @@ def make_toy(
     latent: LatentConfig | None = None,
     facts: tuple[tuple[str, str, str], ...] = FACTS,
     names: dict[str, tuple[str, ...]] | None = None,
+    statements: tuple[tuple[tuple[str, str, str], dict[str, object]], ...] = (),
     words: tuple[str, ...] = ("Mario", "is", "Boy"),
     mention_types: str = "continue",
     parent_window: int | None = None,
@@ -119,12 +134,13 @@ def make_toy(
     seed: int = 0,
 ) -> Toy:
     latent = latent or LatentConfig()
-    graph = KnowledgeGraph.open(make_store(home, facts, NAMES if names is None else names))
+    graph = KnowledgeGraph.open(make_store(home, facts, NAMES if names is None else names, statements))
     vocabulary = Vocabulary((PADDING, UNKNOWN, START, END, *words), 5)
     aliases = AliasTable(graph, vocabulary, str.split, max_aliases=2, max_alias_tokens=3)
     cues = Cues(graph, lambda name: CUE_NAMES.get(name, () if name.startswith("P") else name.split()))
     given = None if topic is None or topic not in graph else graph.number(topic)
-    history = GivenTopic(latent.facts, parent_window, mention_types, given)  # type: ignore[arg-type]
+    missing = latent.offers_missing
+    history = GivenTopic(latent.facts, parent_window, mention_types, missing, given)  # type: ignore[arg-type]
     introductions = {graph.number(id): n for id, n in INTRODUCTIONS.items() if id in graph}
     generator = torch.Generator().manual_seed(seed)
     literal = torch.from_numpy(graph.literal_nodes()[0])
@@ -140,7 +156,7 @@ def make_toy(
         relations,
         relation_words(graph, vocabulary, lambda name: [name, "is"]),
     )
-    features = GraphFeatures(graph, aliases, cues, table)
+    features = GraphFeatures(graph, aliases, cues, table, tails=TailFeatureReader(graph) if latent.tail_facts else None)
     config = KglmConfig(EncoderConfig(embedding=4, hidden=5, layers=2), latent)
     model = Kglm(config, len(vocabulary), features, generator=generator)
     for _, parameter in sorted(model.named_parameters()):  # biases start at zero; here every term must matter
@@ -151,7 +167,7 @@ def make_toy(
     trackers = [kind(config.encoder, len(vocabulary), generator=generator) for kind in (EntityNlm, EntityNlmProposal)]
     models = (each.double().eval() for each in (model, proposal, plain, *trackers))
     encoder = DocumentEncoder(features, vocabulary, history)
-    builder = ChunkBuilder(features, parent_window=parent_window, introductions=introductions)
+    builder = ChunkBuilder(features, parent_window=parent_window, introductions=introductions, missing=missing)
     return Toy(features, vocabulary, history, encoder, builder, *models)  # type: ignore[arg-type]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
@@ -33,19 +34,32 @@ def write_facts(path: Path, facts: Iterable[tuple[str, ...]]) -> Path:
 
 
 def write_entities(path: Path, names: dict[str, tuple[str, ...]]) -> Path:
-    import json
-
     lines = [json.dumps({"id": id, "label": first, "aliases": rest}) for id, (first, *rest) in names.items()]
     path.write_text("".join(line + "\n" for line in lines))
     return path
 
 
+def write_statements(path: Path, statements: Iterable[tuple[tuple[str, str, str], dict[str, object]]]) -> Path:
+    """Facts with their rank and qualifiers, as JSONL."""
+    lines = [
+        json.dumps({"head": head, "relation": relation, "tail": tail, **data})
+        for (head, relation, tail), data in statements
+    ]
+    path.write_text("".join(line + "\n" for line in lines))
+    return path
+
+
 def make_store(
-    home: Path, facts: Iterable[tuple[str, ...]] = FAMILY, names: dict[str, tuple[str, ...]] | None = None
+    home: Path,
+    facts: Iterable[tuple[str, ...]] = FAMILY,
+    names: dict[str, tuple[str, ...]] | None = None,
+    statements: Iterable[tuple[tuple[str, str, str], dict[str, object]]] = (),
 ) -> Path:
-    """A graph file with these facts and names."""
+    """A graph file with these facts and names, and with further facts that have a rank and qualifiers."""
     home.mkdir(parents=True, exist_ok=True)
     sources = [write_facts(home / "facts.tsv", facts)]
+    if statements:
+        sources.append(write_statements(home / "statements.jsonl", statements))
     entities = [write_entities(home / "entities.jsonl", NAMES if names is None else names)]
     import_graph(sources, home / "toy.kg", entities=entities, workers=1, replace=True)
     return home / "toy.kg"

@@ -175,9 +175,10 @@ def test_pieces_of_a_long_document_take_no_work_for_the_words_before(toy: Toy, m
     whole_TK2 = relations(document.tokens)
     np.testing.assert_array_equal(encoded.named.value_F3, NamedRelation.of(whole_TK2).value_F3)
     np.testing.assert_array_equal(encoded.named.relation_F, NamedRelation.of(whole_TK2).relation_F)
-    for start in encoded.starts:
-        named = np.flatnonzero(whole_TK2[start.target].any(1)).tolist() if start.paths else []
-        assert [relation for relation, _, _ in start.cues] == named
+    for target in range(len(encoded)):
+        cues = encoded.cues.between(target, target + 1)
+        assert cues.relation_Y.tolist() == np.flatnonzero(whole_TK2[target].any(1)).tolist()
+        np.testing.assert_array_equal(cues.value_Y2, whole_TK2[target, cues.relation_Y])
 
     asked = list[int]()
 

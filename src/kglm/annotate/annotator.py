@@ -41,7 +41,7 @@ class AnnotateConfig:
 
     linker: bool = True
     """Link names that no article link marks."""
-    min_p: float = 0.7
+    min_p: float = 0.5
     """Least probability of the linker's best candidate."""
     ner: str | None = None
     """spaCy pipeline that detects names; without one, capital letters do."""
@@ -72,11 +72,11 @@ class Annotator:
         self.names = NameIndex.for_graph(graph)
         self._links = LinkResolver(graph, self.names, redirects)
         traits = TraitReader(graph)
-        self.linker = Linker(graph, self.names, anchors=anchors) if config.linker else None
+        self.linker = Linker(graph, self.names, anchors=anchors, traits=traits) if config.linker else None
         self._detector: NameDetector | None = None
         if self.linker is not None:
             names = None if config.ner is None else SpacyNames(config.ner)
-            self._detector = NameDetector(self.linker, traits, min_p=config.min_p, names=names)
+            self._detector = NameDetector(self.linker, min_p=config.min_p, names=names)
         self._resolver = resolver
         if resolver is None and config.coreference == "graph":
             self._resolver = GraphResolver(graph, config.resolver, traits)

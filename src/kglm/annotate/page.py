@@ -29,7 +29,7 @@ from urllib.parse import quote
 from kglm.errors import DataError, LiteralError
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import REFLEXIVE, REVERSE
-from kglm.kg.literals.literal import is_date, is_quantity, quantity_unit, render_literal
+from kglm.kg.literals.literal import is_date, is_literal, is_quantity, quantity_unit, render_literal
 from kglm.text.document import END, SOURCES, START, Document, Mention
 from kglm.text.tokenizer import blanks, detokenize
 
@@ -272,7 +272,7 @@ class _View:
         try:
             if self.graph is not None and number is not None:
                 name = self.graph.label(number)
-            elif is_date(id) or is_quantity(id):
+            elif is_literal(id):
                 name = f"{render_literal(id)[0]} {quantity_unit(id) or ''}".rstrip()
         except LiteralError:
             pass

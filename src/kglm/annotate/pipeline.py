@@ -23,7 +23,6 @@ from typing import NamedTuple
 import msgspec
 
 from kglm.annotate.annotator import AnnotateConfig, Annotator
-from kglm.annotate.page import document_page, index_page, page_entry
 from kglm.annotate.prune import prune_file
 from kglm.errors import ConfigError, DataError, KglmError, ServiceError
 from kglm.files import atomic_file, exclusive, exists, read_record, reading, remove_directory, write_json, writing
@@ -36,7 +35,7 @@ from kglm.linking.redirects import Redirects, collect_redirects
 from kglm.parallel import ordered_map
 from kglm.progress import progress
 from kglm.text.articles import RawArticle, ReadingReport, article_files, raw_articles
-from kglm.text.document import read_documents, to_line
+from kglm.text.document import to_line
 
 SHARD = 20
 """Articles per shard."""
@@ -44,6 +43,8 @@ PRELOAD = ("spacy.lang.en",)
 """Modules that every worker imports at start."""
 FORMAT = 1
 FAILURES_KEPT = 100
+SOURCE = "source "
+"""Begins the names of the counts of mentions, by the source of the link."""
 
 
 class Recipe(NamedTuple):
@@ -105,6 +106,11 @@ class AnnotateReport:
     counts: Counter[str] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
     """The first `FAILURES_KEPT` articles that could not be read or annotated, with the reasons."""
+
+    @property
+    def mentions(self) -> int:
+        """Number of mentions in all documents."""
+        return sum(count for name, count in self.counts.items() if name.startswith(SOURCE))
 
     def add(self, shard: ShardRecord) -> None:
         """Add the counts of a finished shard."""
@@ -192,8 +198,12 @@ def annotate(
     workers: int = 1,
     prune: bool = False,
     runner: Runner | None = None,
+    force: bool = False,
 ) -> AnnotateReport:
-    """Annotate all articles of the sources into one file; resume a run that was stopped."""
+    """Annotate all articles of the sources into one file; resume a run that was stopped.
+
+    A stopped run with other sources or settings is an error; with `force`, its shards are removed.
+    """
     parts = to.with_name(to.name + ".parts")
     report, left_out = AnnotateReport(), ReadingReport()
     files = _files(sources, to, parts, left_out)
@@ -206,8 +216,8 @@ def annotate(
     run = runner or (lambda jobs: run_in_processes(jobs, workers))
     with writing(parts):
         parts.mkdir(parents=True, exist_ok=True)
-    with exclusive(parts / "lock", f"annotates into {to}"):
-        done = _finished_shards(parts, digest)
+    with exclusive(parts / "lock", f"annotates into {to}"), _removed_if_empty(parts):
+        done = _finished_shards(parts, digest, force)
         recipe = _with_redirects(recipe, files, parts / "redirects.db")
         words, source = 0, _Source(files, left_out)
         with progress("annotating", None, "tokens") as advance:
@@ -221,18 +231,28 @@ def annotate(
         report.counts.update({f"skipped: {why}": n for why, n in left_out.skipped.items()})
         report.failures += left_out.problems[: FAILURES_KEPT - len(report.failures)]
         if not report.documents and report.failures:
-            remove_directory(parts)
             raise DataError("no article could be annotated", place=files[0], remedy=f"first: {report.failures[0]}")
         with atomic_file(to) as stream:
             for number in sorted(done):
                 with (parts / f"{number:05d}.jsonl").open("rb") as part:
                     shutil.copyfileobj(part, stream)
         if prune:
-            for name in [name for name in report.counts if name.startswith("source ")]:
+            for name in [name for name in report.counts if name.startswith(SOURCE)]:
                 del report.counts[name]  # counted again by prune_file
             report.counts.update(prune_file(to, cutoff=recipe.config.story.cutoff))
         remove_directory(parts)
     return report
+
+
+@contextmanager
+def _removed_if_empty(parts: Path) -> Iterator[None]:
+    """Remove the directory if the block fails before a shard with a document is finished: nothing can be resumed."""
+    try:
+        yield
+    except Exception:
+        if not any(path.stat().st_size for path in parts.glob("[0-9]*.jsonl")):
+            remove_directory(parts)
+        raise
 
 
 def _with_redirects(recipe: Recipe, files: Sequence[Path], table: Path) -> Recipe:
@@ -275,23 +295,6 @@ def _redirects(files: Sequence[Path]) -> Iterator[Redirects]:
         collect_redirects(files, table)
         with closing(Redirects(table)) as redirects:
             yield redirects
-
-
-def write_pages(documents: Path, kg: Path, folder: Path) -> int:
-    """Write an HTML page for each document of a file, and an index page; return the number of documents."""
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    entries = []
-    with KnowledgeGraph.open(kg, whole=True) as graph, progress("writing pages", None, "pages") as advance:
-        for number, document in enumerate(read_documents(documents)):
-            entry = page_entry(document, number)
-            with atomic_file(folder / entry.file) as stream:
-                stream.write(document_page(document, graph, index="index.html").encode())
-            entries.append(entry)
-            advance()
-        with atomic_file(folder / "index.html") as stream:
-            stream.write(index_page(entries).encode())
-    return len(entries)
 
 
 class _Source:
@@ -342,23 +345,31 @@ def _shard_record(parts: Path, number: int) -> ShardRecord:
     return record
 
 
-def _finished_shards(parts: Path, digest: str) -> set[int]:
-    """Shards finished by an earlier start of the same run; an earlier run without documents is discarded."""
-    manifest = parts / "run.json"
+def _shards(parts: Path) -> set[int]:
+    """Numbers of the shards that are finished."""
     names = (path.stem for path in parts.glob("[0-9]*.json") if path.with_suffix(".jsonl").exists())
-    shards = {int(name) for name in names if name.isascii() and name.isdecimal()}
+    return {int(name) for name in names if name.isascii() and name.isdecimal()}
+
+
+def _finished_shards(parts: Path, digest: str, force: bool) -> set[int]:
+    """Shards finished by an earlier start of the same run; another run is discarded if it has no documents.
+
+    With `force`, it is discarded in any case.
+    """
+    manifest, shards = parts / "run.json", _shards(parts)
     if exists(manifest):
         remedy = "remove this directory to start again"
         if read_record(manifest, RunRecord, remedy) == RunRecord(FORMAT, digest):
             return shards
-        if any(_shard_record(parts, number).documents for number in shards):
+        if not force and any(_shard_record(parts, number).documents for number in shards):
             raise KglmError(
                 "was begun with other sources or settings",
                 place=parts,
-                remedy="give the same ones, or remove this directory to start again",
+                remedy="give the same ones, or start again with --force",
             )
     for path in parts.glob("[0-9]*.json*"):
         path.unlink()
+    (parts / "redirects.db").unlink(missing_ok=True)
     write_json(manifest, RunRecord(FORMAT, digest))
     return set()
 

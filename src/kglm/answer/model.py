@@ -17,23 +17,25 @@ from pathlib import Path
 from typing import Literal, TypedDict, Unpack, get_args
 
 from kglm import bundled
-from kglm.answer.completion import Completion, GeneratedWord, LinkedMention, linked_mentions
+from kglm.answer.completion import Completion, GeneratedWord
 from kglm.answer.generate import GenerateConfig, generate
+from kglm.answer.mentions import LinkedMention, linked_mentions
 from kglm.answer.next_word import NextWordConfig, next_words
-from kglm.answer.reading import Annotation, Reading, Span, read
-from kglm.answer.running import with_running
+from kglm.answer.reading import Annotation, Reading, Span, check_annotation, read
+from kglm.answer.running import unfinished_name_start, with_running
 from kglm.answer.sampled import read_sampled
 from kglm.errors import ConfigError, DataError
 from kglm.kg.edits import FactEdit, NewEntity
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.resolve import parse_fact
-from kglm.linking.linker import LinkedName, Linker, joint_links, marginal_links
+from kglm.linking.joint import joint_links, marginal_links
+from kglm.linking.linker import LinkedName, Linker
 from kglm.linking.name_index import NameIndex
+from kglm.linking.prompts import NIL_BIAS, PromptLinker
 from kglm.marginal.particle import ParticleConfig
 from kglm.model.kglm import Kglm
 from kglm.runs.run import Run
 from kglm.text.document import END, START
-from kglm.text.function_words import is_content
 from kglm.text.tokenizer import tokenizer
 
 Links = Literal["average", "best", "sampled", "none"]
@@ -93,7 +95,11 @@ class FactAwareLM:
 
     @cached_property
     def linker(self) -> Linker:
-        return Linker(self.graph, self._names(), self.run.introductions)
+        return Linker(self.graph, self._names(), self.run.introductions, nil_bias=NIL_BIAS)
+
+    @cached_property
+    def _prompt_linker(self) -> PromptLinker:
+        return PromptLinker(self.linker)
 
     def _names(self) -> NameIndex | None:
         if self._base is None:
@@ -126,14 +132,9 @@ class FactAwareLM:
     def link(self, prompt: str | Sequence[str], entities: Sequence[str | Span] = ()) -> list[LinkedMention]:
         """Find names in a text and list the entities they may refer to, with probabilities."""
         words = self.words(prompt)
-        return linked_mentions(self.graph, words, self._candidates(words, self.spans(words, entities)))
-
-    def _candidates(self, words: Sequence[str], given: Sequence[Span]) -> list[LinkedName]:
-        """Candidates of capitalised names; if there are none, of names of several words in any case: "barack obama"."""
-        if found := self.linker.link(words, given):
-            return found
-        raised = [word.capitalize() if is_content(word) else word.lower() for word in words]
-        return [each for each in self.linker.link(raised) if sum(map(is_content, raised[each.start : each.end])) > 1]
+        given = self.spans(words, entities)
+        check_annotation(len(words), given)
+        return linked_mentions(self.graph, words, self._prompt_linker.link(words, given))
 
     def spans(self, words: Sequence[str], entities: Sequence[str | Span]) -> list[Span]:
         """Parse given mentions: "0:2=Q76" by word positions, "Barack Obama=Q76" by the words themselves."""
@@ -172,15 +173,17 @@ class FactAwareLM:
                 )
             names = self.linker.names
             return read_sampled(self.run, self.model, words, names, ParticleConfig(PARTICLES), seed)
+        check_annotation(len(words), given)
         annotations: list[tuple[float, Annotation]] = [(1.0, given)]
-        linked = self._candidates(words, given) if links != "none" else [LinkedName.certain(*span) for span in given]
+        linked = [LinkedName.certain(*span) for span in given]
         if links != "none":
+            linked = self._prompt_linker.link(words, given)
             ways = joint_links(linked, limit=1 if links == "best" else 8)
             annotations = [(p, [Span(*span) for span in spans]) for p, spans in ways]
-            last = max((each.end for each in linked), default=0)
+            start = unfinished_name_start(self.run, words, [span for _, spans in annotations for span in spans])
             annotations = with_running(self.run, self.model, words, annotations)
-            begun = ((p, [span for span in spans if span.start >= last]) for p, spans in annotations)
-            linked = [*linked, *marginal_links(begun)]
+            begun = ((p, [span for span in spans if span.start >= start]) for p, spans in annotations)
+            linked = [*(each for each in linked if each.end <= start), *marginal_links(begun)]
         return read(self.run, self.model, words, annotations), linked
 
     # Answers
@@ -196,13 +199,13 @@ class FactAwareLM:
         limits: NextWordConfig | None = None,
         seed: int = 0,
     ) -> Completion:
-        """Predict the next word: the `top` most probable words with their reasons, and the whole distribution."""
+        """Predict how a text goes on: the `top` most probable answers and next words, with the facts behind each."""
         if top < 0:
             raise ConfigError(f"top = {top}", remedy="give 0 or more")
         if edits:
             return self.edited(edits).complete(prompt, entities, top=top, links=links, limits=limits, seed=seed)
         reading, linked = self.read(prompt, entities, links=links, seed=seed)
-        return Completion.of(self.graph, reading.surface[1:], linked, next_words(reading, limits), top=top)
+        return Completion.of(self.graph, reading, linked, next_words(reading, limits), top=top, limits=limits)
 
     def generate(
         self,

@@ -1,12 +1,13 @@
 """The distribution of the next word, and the explanations of each word: by enumeration, not by sampling.
 
-    p(x_t) = p(none) p(x_t | none) + p(continue) p(x_t | e)
+    p(x_t) = (p(none) + Σ_(p,r) p(related, p, r missing)) p(x_t | none) + p(continue) p(x_t | e)
              + Σ_e p(new, e) p(x_t | e) + Σ_(p,r,e) p(related, p, r, e) p(x_t | e)
 
 Every term is an explanation of the word. Several histories of a text are averaged by weight. The least probable new
 entities and facts are not enumerated; their total probability is reported as the rest. Nor are the facts of a relation
 with very many tails (`max_tails`): among n tails that are not scored each has the probability 1/n, so a single one says
-nothing, and the whole relation, Σ_e p(related, p, r, e) = p(related) p(p) p(r | p), belongs to the rest.
+nothing, and the whole relation, Σ_e p(related, p, r, e) = p(related) p(p) p(r | p), belongs to the rest. Missing facts
+beyond the most probable ones (`max_missing`) are explained as plain words of no fact.
 
 Letters: see `kglm.model`. Here U are distinct mentions (an entity, and the words of its mention so far), W
 explanations, and N words: the vocabulary, then words that can only be copied.
@@ -43,23 +44,28 @@ class NextWordConfig:
     """Entities that facts of mentioned entities lead to."""
     max_tails: int = MAX_TAILS
     """Tails of one relation of a mentioned entity; facts of a relation with more are not enumerated."""
+    max_missing: int = 32
+    """Missing facts that are listed."""
 
     def __post_init__(self) -> None:
-        least = min(self.max_new, self.max_related, self.max_tails)
+        least = min(self.max_new, self.max_related, self.max_tails, self.max_missing)
         if least < 0:
             raise ConfigError(f"{least} entities", remedy="give at least 0")
 
 
 class Derivation(NamedTuple):
-    """An explanation of a word, and its part of the word's probability. Nodes and relations are numbers."""
+    """An explanation of a word, and its part of the word's probability. Nodes and relations are numbers.
+
+    The type `none` with a parent and a relation is a plain word where the text asks for this fact, which is missing.
+    """
 
     p: float
     type: Type
     entity: int = -1
     parent: int = -1
     relation: int = -1
-    copied: bool = False
-    """True if the word is copied from a name, False if it is generated."""
+    copied: bool | None = False
+    """True if the word is copied from a name, False if it is generated; None if it explains more than one word."""
 
 
 class MissingFact(NamedTuple):
@@ -91,14 +97,18 @@ class NextWords:
     """Probability of what was not enumerated: `new`, `related`. Together with `p_N` it sums to 1."""
     explanations: Explanations
     nodes_U: Sequence[int]
+    said_U: Sequence[tuple[str, ...]]
+    """Words of the mention so far; none if it begins now."""
     plain_V: Floats
-    """p(none) p(x | none)."""
+    """p(x and no mention)."""
     generated_UV: torch.Tensor
     """log p of generating each word, given the mention."""
     copied: dict[str, dict[int, float]]
     """For each word, p of copying it, given the mention."""
     missing: tuple[MissingFact, ...] = ()
     """Facts that the text asks for and the graph lacks, the most probable first; their words are plain words."""
+    p_plain: float = 1.0
+    """p(no mention), with all missing facts."""
 
     @cached_property
     def _index(self) -> dict[str, int]:
@@ -115,10 +125,7 @@ class NextWords:
 
     def top(self, count: int) -> list[tuple[str, float]]:
         """The most probable words; ties in the order of the vocabulary."""
-        count = min(count, len(self.words))
-        best = np.argpartition(-self.p_N, count - 1)[:count] if count else np.empty(0, np.int64)
-        order = best[np.lexsort((best, -self.p_N[best]))]
-        return [(self.words[index], float(self.p_N[index])) for index in order.tolist()]
+        return [(self.words[index], float(self.p_N[index])) for index in most_probable(self.p_N, count).tolist()]
 
     def derivations(self, word: str) -> list[Derivation]:
         """All explanations of a word, the most probable first; they sum to its probability."""
@@ -127,7 +134,9 @@ class NextWords:
             return []
         found = []
         if index < len(self.plain_V):
-            found.append(Derivation(float(self.plain_V[index]), Type.NONE))
+            plain, shares = float(self.plain_V[index]), [(m.p / self.p_plain, m) for m in self.missing]
+            found.append(Derivation(plain * max(1 - sum(share for share, _ in shares), 0.0), Type.NONE))
+            found += [Derivation(plain * share, Type.NONE, -1, m.parent, m.relation) for share, m in shares]
             generated_U = np.exp(array(self.generated_UV[:, index]))
             found += self._explained(generated_U, copied=False)
         if word in self.copied:
@@ -158,7 +167,7 @@ class _Enumeration:
     def __init__(self, reading: Reading, config: NextWordConfig) -> None:
         self._reading = reading
         self._config = config
-        self._latent = reading.latent()
+        self._latent = reading.latent
         [type_SC] = reading.histories.types(reading.t, self._latent)
         self._p_SC = reading.weight_S[:, None] * np.exp(type_SC)
         self._mentions: dict[tuple[int, tuple[str, ...]], int] = {}
@@ -213,23 +222,39 @@ class _Enumeration:
             self._rows.append((Type.RELATED, mention, parent, relation, float(mass_W[place])))
         self._rest["related"] = unlisted + float(mass_N[~kept].sum())
 
+    def _missing(self) -> tuple[MissingFact, ...]:
+        """The most probable missing facts."""
+        latent, histories, t = self._latent, self._reading.histories, self._reading.t
+        if latent.missing is None or not self._p_SC[:, Type.RELATED].any():
+            return ()
+        mass_P, limit = self._reading.weight_S @ histories.missing(t, latent), self._config.max_missing
+        slots = np.flatnonzero(_largest(mass_P, limit) & (mass_P > 0)).tolist()
+        nodes = [histories.mentioned.nodes[slot] for slot in slots]
+        found: list[MissingFact] = []
+        for node, mass in zip(nodes, mass_P[slots].tolist(), strict=True):
+            mass_R = mass * latent.missing.of_parent(t, node)
+            relations = np.flatnonzero(_largest(mass_R, limit) & (mass_R > 0)).tolist()
+            found += [MissingFact(float(mass_R[relation]), node, relation) for relation in relations]
+        return tuple(sorted(found, key=lambda fact: -fact.p)[:limit])
+
     def result(self) -> NextWords:
         self._add_continued()
         self._add_related()
         self._add_new()
         reading, model = self._reading, self._reading.model
         h_x_H = model.hidden(reading.h_D).x
-        plain_V = float(self._p_SC[:, Type.NONE].sum()) * array(model.plain_words(h_x_H[None])[0].exp())
+        p_plain = float(self._p_SC[:, Type.NONE].sum())
+        plain_V = p_plain * array(model.plain_words(h_x_H[None])[0].exp())
         *columns, mass = zip(*self._rows, strict=True) if self._rows else ((),) * 5
         kind_W, mention_W, parent_W, relation_W = (np.array(column, np.int64) for column in columns)
         explanations = Explanations(kind_W, mention_W, parent_W, relation_W, np.array(mass, np.float64))
         mass_U = np.bincount(explanations.mention_W, explanations.mass_W, len(self._mentions))
-        nodes = [node for node, _ in self._mentions]
+        nodes, said = [node for node, _ in self._mentions], [words for _, words in self._mentions]
         generated_UV, copied_UJ = self._word_probabilities(h_x_H, nodes)
         p_V = plain_V + array(torch.from_numpy(mass_U).to(generated_UV) @ generated_UV.exp())
         copied: dict[str, dict[int, float]] = {}
         for mention, (node, p_J) in enumerate(zip(nodes, copied_UJ.tolist(), strict=True)):
-            for word, p in zip(reading.components.features.aliases[node].surface, p_J, strict=True):
+            for word, p in zip(reading.components.features.aliases[node].surface, p_J, strict=False):
                 if word is not None:
                     copy_probs = copied.setdefault(word, {})
                     copy_probs[mention] = copy_probs.get(mention, 0.0) + p
@@ -240,14 +265,16 @@ class _Enumeration:
             place = len(p_V) + extra[word] if word in extra else vocabulary.index[word]
             p_N[place] += sum(mass_U[mention] * p for mention, p in by_mention.items())
         words = (*vocabulary.words, *extra)
-        return NextWords(words, p_N, self._rest, explanations, nodes, plain_V, generated_UV, copied)
+        missing = self._missing()
+        return NextWords(
+            words, p_N, self._rest, explanations, nodes, said, plain_V, generated_UV, copied, missing, p_plain
+        )
 
     def _word_probabilities(self, h_x_H: torch.Tensor, nodes: Sequence[int]) -> tuple[torch.Tensor, Floats]:
         """log p of generating each word and p of copying each alias slot, given each mention."""
         aliases, device = self._reading.components.features.aliases, h_x_H.device
-        tables = [aliases[node].words_AL for node in nodes]
-        alias_UAL = np.stack(tables) if tables else np.zeros((0, *aliases.shape), np.int64)
-        order_UJ = np.zeros((len(nodes), aliases.slots), np.int64)
+        alias_UAL = aliases.stack(nodes)
+        order_UJ = np.zeros((len(nodes), alias_UAL.shape[1] * alias_UAL.shape[2]), np.int64)
         for row, (node, words) in enumerate(self._mentions):
             order_UJ[row, aliases[node].next_slots(words)] = LATER_WORD if words else FIRST_WORD
         generated_UV, copied_UJ = self._reading.model.every_word(
@@ -257,6 +284,14 @@ class _Enumeration:
             torch.from_numpy(order_UJ).to(device),
         )
         return generated_UV, array(copied_UJ.exp())
+
+
+def most_probable(p_N: Floats, count: int) -> Ints:
+    """Indices of the `count` largest values, the largest first; without sorting all of them."""
+    count = min(count, len(p_N))
+    best = np.argpartition(-p_N, count - 1)[:count] if count else np.empty(0, np.int64)
+    order: Ints = best[np.lexsort((best, -p_N[best]))]
+    return order
 
 
 def _largest(mass_N: Floats, count: int) -> Bools:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ import torch
 from torch import Tensor
 
 from kglm.errors import DataError
-from kglm.model.arrays import Floats
+from kglm.model.arrays import Floats, Ints
 from kglm.model.encoders.encoder import EncoderState
 from kglm.model.histories import CONTINUE, FIRST, NONE, Histories
 from kglm.model.kglm import Kglm
@@ -48,12 +49,15 @@ class Reading:
     histories: Histories
     weight_S: Floats
     """Probabilities of the histories; they sum to 1."""
+    annotations: tuple[Annotation, ...] = ()
+    """Mentions in each history when the text was read, by positions in `surface`; `step` and `follow` add none."""
 
     @property
     def t(self) -> int:
         """The position that predicts the next word."""
         return len(self.surface) - 1
 
+    @cached_property
     def latent(self) -> TextLatent:
         """Distributions of the latent variables at the next position."""
         with torch.no_grad():
@@ -68,18 +72,53 @@ class Reading:
 
     def only(self, s: int) -> Reading:
         """The reading with history s as the only one."""
-        return replace(self, histories=self.histories.select(np.array([s])), weight_S=np.ones(1))
+        return self.select(np.array([s]))
+
+    def select(self, index_S: Ints) -> Reading:
+        """The reading given that one of these histories is true."""
+        weight_S = self.weight_S[index_S]
+        annotations = tuple(self.annotations[s] for s in index_S.tolist()) if self.annotations else ()
+        return replace(
+            self,
+            histories=self.histories.select(index_S),
+            weight_S=weight_S / weight_S.sum(),
+            annotations=annotations,
+        )
 
     def step(self, word: str, column: int, node: int = -1) -> Reading:
         """Read one more word in the only history, by a column of `Histories.steps` and the node that it starts."""
         if len(self.weight_S) != 1:
             raise ValueError(f"{len(self.weight_S)} histories cannot take one step: choose one with `only`")
-        histories = self.histories.select(np.zeros(1, np.int64))
+        return self._advanced(word, column, node, np.ones(1))
+
+    def follow(self, word: str, column: int, node: int = -1) -> Reading:
+        """Read one more word if all histories take the same step: p(z_<t | x_<t, z_t) are their weights after it."""
+        if len(self.weight_S) == 1:
+            return self._advanced(word, column, node, np.ones(1))
+        with np.errstate(divide="ignore"):
+            log_p_S = np.log(self.weight_S) + self._step_log_probs(column, node)
+        return self._advanced(word, column, node, np.exp(log_p_S - np.logaddexp.reduce(log_p_S)))
+
+    def log_p(self, column: int, node: int = -1) -> float:
+        """log p(z_t) of a step, over all histories."""
+        with np.errstate(divide="ignore"):
+            return float(np.logaddexp.reduce(np.log(self.weight_S) + self._step_log_probs(column, node)))
+
+    def _step_log_probs(self, column: int, node: int) -> Floats:
+        """log p(z_t) of a step in each history."""
+        [type_SC] = self.histories.types(self.t, self.latent)
+        nodes = [node] if column == FIRST else []
+        step_S: Floats = self.histories.steps(self.t, nodes, self.latent, type_SC)[:, column]
+        return step_S
+
+    def _advanced(self, word: str, column: int, node: int, weight_S: Floats) -> Reading:
+        """The reading after one more word and the same step in all histories."""
+        histories = self.histories.select(np.arange(len(weight_S)))
         surface = (*self.surface, word)
         histories.text = _text(surface, histories.text.topic)
-        histories.advance(self.t, np.array([column]), [node])
+        histories.advance(self.t, np.full(len(weight_S), column), [node])
         h_D, state = encode(self.model, self.components.vocabulary.encode([word]), self.state)
-        return replace(self, surface=surface, state=state, h_D=h_D, histories=histories, weight_S=np.ones(1))
+        return replace(self, surface=surface, state=state, h_D=h_D, histories=histories, weight_S=weight_S)
 
 
 def read(
@@ -110,7 +149,8 @@ def read(
         columns = [FIRST + nodes.index(node) if node >= 0 else column for column, node in (s[t] for s in steps)]
         histories.advance(t, np.array(columns), nodes)
     h_D, state = encode(model, components.vocabulary.encode(surface))
-    return Reading(components, model, surface, state, h_D, histories, weight_S / weight_S.sum())
+    given = tuple([Span(start + shift, end + shift, node) for start, end, node in each] for _, each in annotations)
+    return Reading(components, model, surface, state, h_D, histories, weight_S / weight_S.sum(), given)
 
 
 def _text(surface: Sequence[str], topic: int | None) -> Text:
@@ -120,20 +160,25 @@ def _text(surface: Sequence[str], topic: int | None) -> Text:
 def _steps(length: int, annotation: Annotation, shift: int, continues: bool) -> list[tuple[int, int]]:
     """The step of each position: a column of `Histories.steps`, and the node that it starts or -1."""
     result = [(NONE, -1)] * (length - 1)
-    last = 1 - shift
-    for start, end, node in sorted(annotation):
-        if start < last or end <= start or end > length - shift:
-            inside = 0 <= start < end <= length - shift
-            raise DataError(
-                f"mention {start}:{end} "
-                + ("overlaps another one" if inside else f"in a text of {length - shift} words"),
-                remedy="give mentions that do not overlap" if inside else f"give start < end <= {length - shift}",
-            )
+    check_annotation(length - shift, annotation, first=1 - shift)
+    for start, end, node in annotation:
         for target in range(start + shift - 1, end + shift - 1):
             first = target == start + shift - 1 or not continues
             result[target] = (FIRST, node) if first else (CONTINUE, -1)
-        last = end
     return result
+
+
+def check_annotation(length: int, annotation: Annotation, *, first: int = 0) -> None:
+    """Raise an error unless the spans are words from `first` on of a text of this length and do not overlap."""
+    last = first
+    for start, end, _ in sorted(annotation):
+        if start < last or end <= start or end > length:
+            inside = 0 <= start < end <= length
+            raise DataError(
+                f"mention {start}:{end} " + ("overlaps another one" if inside else f"in a text of {length} words"),
+                remedy="give mentions that do not overlap" if inside else f"give start < end <= {length}",
+            )
+        last = end
 
 
 def encode(model: Kglm, words: Sequence[int], state: EncoderState | None = None) -> tuple[Tensor, EncoderState]:

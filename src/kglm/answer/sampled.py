@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from kglm.answer.reading import Reading, Span, encode, read
-from kglm.linking.linker import LinkedName, marginal_links
+from kglm.linking.joint import marginal_links
+from kglm.linking.linker import LinkedName
 from kglm.linking.name_index import NameIndex
 from kglm.marginal.candidates import prepare_text
 from kglm.marginal.particle import ParticleConfig, particle_filter
@@ -37,8 +38,12 @@ def read_sampled(
     histories = found.histories.select(np.array([group[0] for group in groups.values()]))
     weight_S = np.array([share_S[group].sum() for group in groups.values()])
     h_D, state = encode(model, components.vocabulary.encode(surface))
-    reading = Reading(components, model, surface, state, h_D, histories, weight_S / weight_S.sum())
-    return reading, marginal_links(zip(share_S.tolist(), map(_spans, found.paths()), strict=True))
+    annotations = [_spans(path) for path in found.paths()]
+    chosen = tuple(
+        [Span(start + 1, end + 1, node) for start, end, node in annotations[each[0]]] for each in groups.values()
+    )
+    reading = Reading(components, model, surface, state, h_D, histories, weight_S / weight_S.sum(), chosen)
+    return reading, marginal_links(zip(share_S.tolist(), annotations, strict=True))
 
 
 def _spans(steps: Iterable[tuple[int, int]]) -> list[Span]:

@@ -16,6 +16,8 @@ ARTICLES = RUN / "articles.jsonl.gz"
 """Annotated articles about the entities of the graph."""
 QUICKSTART = Path("quickstart")
 """Default output directory of `kglm quickstart`, relative to the working directory."""
+TRIAL = Path("quickstart-trial")
+"""The same for a smaller one, whose model no command uses by default."""
 
 
 def checked(path: Path) -> Path:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kglm.cli.output import Json, print_json, print_line, print_table
+from kglm.cli.output import Json, print_json, print_line, print_table, warn
+from kglm.cli.overwrite import Force, check_output
 from kglm.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def annotate(
     match: Annotated[
         bool, typer.Option("--match/--no-match", help="Find names that a fact connects to earlier mentions.")
     ] = True,
-    min_p: Annotated[float, typer.Option("--min-p", help="Minimum probability of a link.")] = 0.7,
+    min_p: Annotated[float, typer.Option("--min-p", help="Minimum probability of a link.")] = 0.5,
     cutoff: Annotated[int, typer.Option("--cutoff", help="Words after which a mention explains no others.")] = 30,
     prune: Annotated[
         bool, typer.Option("--prune", help="Drop relations that explain too many or too few mentions.")
@@ -53,17 +54,22 @@ def annotate(
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FOLDER", help="Write an HTML page for each document.")
     ] = None,
+    force: Force = False,
     json: Json = False,
 ) -> None:
     """Build a linked corpus: the entities that articles mention, and the facts that explain each mention."""
     from kglm.annotate.annotator import AnnotateConfig
-    from kglm.annotate.pipeline import Recipe, count_anchors, write_pages
+    from kglm.annotate.folder import write_pages
+    from kglm.annotate.pipeline import Recipe, count_anchors
     from kglm.annotate.pipeline import annotate as run
     from kglm.annotate.story import StoryConfig
     from kglm.parallel import available_cores
 
     if workers < 0:
         raise ConfigError(f"--workers {workers}", remedy="give 0 or more")
+    check_output(to, force)
+    check_output(anchors_to, force, "--anchors-to")
+    check_output(None if html is None else html / "index.html", force, "--html")
     config = AnnotateConfig(
         linker=linker, min_p=min_p, ner=ner, coreference=coreference, story=StoryConfig(cutoff=cutoff, match=match)
     )
@@ -76,7 +82,9 @@ def annotate(
         from kglm.annotate.on_ray import ray_runner
 
         runner = ray_runner(ray, workers or None)
-    report = run(sources, to, recipe, workers=workers or available_cores(), prune=prune, runner=runner)
+    report = run(sources, to, recipe, workers=workers or available_cores(), prune=prune, runner=runner, force=force)
+    if report.documents and not report.mentions:
+        warn(_no_links(report, linker, min_p))
     if html is not None:
         write_pages(to, kg, html)
     if json:
@@ -90,6 +98,18 @@ def annotate(
         )
         return
     _print(report, to, html)
+
+
+def _no_links(report: AnnotateReport, linker: bool, min_p: float) -> str:
+    """Why nothing may have been linked, and what to do about it."""
+    if not linker:
+        return "no name is linked: the texts have no hyperlink to an entity of the graph; leave out --no-linker"
+    texts = "1 text" if report.documents == 1 else f"{report.documents:,} texts"
+    return (
+        f"no name is linked in {texts}: names are found if the graph has them as labels or aliases, and if they begin "
+        "with a capital; look a name up with: kglm kg find KG NAME, or allow less certain links with: "
+        f"--min-p {min_p / 2:.2g}"
+    )
 
 
 def _print(report: AnnotateReport, to: Path, html: Path | None) -> None:

@@ -28,6 +28,9 @@ def embed(
     held_out: Annotated[int, typer.Option(min=0, help=_HELP["held_out"])] = _DEFAULT.held_out,
     seed: Annotated[int, typer.Option(min=0, help=_HELP["seed"])] = _DEFAULT.seed,
     threads: Annotated[int, typer.Option(min=1, help=_HELP["threads"])] = _DEFAULT.threads,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace vectors, although runs trained with them can no longer be used.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Train TransE vectors of entities and relations. Run the same command again to resume."""
@@ -43,6 +46,10 @@ def embed(
         seed=seed,
         threads=threads,
     )
+    if not force:
+        from kglm.runs.using import check_vectors
+
+        check_vectors(kg)
     report = embed_graph(kg, config)
     if json:
         print_json(asdict(report))

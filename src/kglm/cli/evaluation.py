@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from kglm.cli.output import Json, print_json, print_line, print_table
+from kglm.cli.overwrite import Force, check_output
 from kglm.errors import ConfigError
 
 METHODS = ("particle", "importance", "beam", "exact", "annotated")
@@ -76,6 +77,7 @@ def evaluate(
     to: Annotated[
         Path | None, typer.Option("--to", metavar="RESULT.json", help="Write the results, for kglm table perplexity.")
     ] = None,
+    force: Force = False,
     kg: Annotated[
         Path | None, typer.Option("--kg", metavar="KG", help="Use this graph instead of the run's own.")
     ] = None,
@@ -102,6 +104,8 @@ def evaluate(
     for file in (weights, to):
         if file is not None and (file.is_dir() or not file.parent.is_dir()):
             raise ConfigError("cannot be written", place=file, remedy="give a file in a directory that exists")
+    check_output(weights, force, "--weights")
+    check_output(to, force)
     if workers < 1:
         raise ConfigError(f"--workers {workers}", remedy="give at least 1")
     config = MarginalConfig(samples=samples, seed=seed, temperature=temperature, peek=peek, block=block)

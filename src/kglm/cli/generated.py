@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from kglm.cli.output import print_line, print_table, styled
-from kglm.kg.ids import REFLEXIVE
 from kglm.text.document import END
 from kglm.text.tokenizer import blanks, detokenize
 
@@ -77,13 +76,5 @@ def print_with_facts(prompt: Sequence[str], generated: Sequence[GeneratedWord]) 
     print_line(text)
     if names:
         print_line("")
-        rows = [(styled(detokenize(parts), colours[id]), fact_behind(reason)) for parts, id, reason in names]
+        rows = [(styled(detokenize(parts), colours[id]), reason.fact) for parts, id, reason in names]
         print_table("", ("name", "because"), rows)
-
-
-def fact_behind(reason: Reason) -> str:
-    """The fact that led to a name: "Super Mario Land —platform→ Game Boy"."""
-    if reason.type == "related" and reason.relation is not None and reason.relation.id != REFLEXIVE:
-        return f"{reason.parent} —{reason.relation}→ {reason.entity}"
-    texts = {"related": f"{reason.entity}, mentioned again", "continue": f"more of {reason.entity}"}
-    return texts.get(reason.type, f"{reason.entity}, new")

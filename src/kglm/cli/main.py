@@ -12,6 +12,7 @@ import re
 import shlex
 import sqlite3
 import sys
+import traceback
 from typing import Annotated, Any
 
 import typer
@@ -56,12 +57,19 @@ class GraphVerbs(Verbs):
 
 
 def _graph_verbs() -> Any:
-    from kglm.cli import graph
+    from kglm.cli import graph, graph_edit, graph_lists
     from kglm.cli.embed import embed
+    from kglm.cli.graph_import import import_
     from kglm.cli.verbalise import verbalise
 
     verbs = typer.Typer(cls=Verbs)
-    verbs.registered_commands = list(graph.app.registered_commands)
+    verbs.command("import")(import_)
+    verbs.command("show")(graph.show)
+    verbs.command("find")(graph.find)
+    verbs.command("relations")(graph_lists.relations)
+    verbs.command("edit")(graph_edit.edit)
+    verbs.command("log")(graph_edit.log)
+    verbs.command("export")(graph_lists.export)
     verbs.command("embed")(embed)
     verbs.command("verbalise")(verbalise)
     for verb in verbs.registered_commands:
@@ -95,7 +103,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(
-    typer.Typer(cls=GraphVerbs, help="The knowledge graph: import, show, find, edit, embed, verbalise."),
+    typer.Typer(cls=GraphVerbs, help="The knowledge graph: import, show, find, edit, export, embed, verbalise."),
     name="kg",
     rich_help_panel=BUILD,
 )
@@ -147,7 +155,7 @@ def main() -> None:
         sys.stdout.flush()
     except (KglmError, sqlite3.DatabaseError) as error:
         if debug:
-            raise
+            traceback.print_exc()
         remedy = "" if isinstance(error, KglmError) else "; check the graph with: kglm doctor KG"
         _exit(f"error: {_with_path(error) if isinstance(error, KglmError) else error}{remedy}", 2)
     except UsageError as error:
@@ -160,7 +168,7 @@ def main() -> None:
         sys.exit(0)
     except OSError as error:
         if debug:
-            raise
+            traceback.print_exc()
         full = error.errno == errno.ENOSPC and error.filename is None
         _exit(f"error: {'the report cannot be written: the disk is full' if full else error}", 2)
     sys.exit(code if isinstance(code, int) else 0)

@@ -21,9 +21,9 @@ WIDE = 240
 """Characters per line if the output is not a terminal, so that programs find no wrapped cells."""
 
 
-def print_json(value: object) -> None:
-    """Print a JSON document on standard output."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+def print_json(value: object, *, line: bool = False) -> None:
+    """Print a JSON document on standard output; `line` keeps it on one line."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=None if line else 2, allow_nan=False) + "\n")
 
 
 def print_table(

@@ -18,7 +18,15 @@ EDIT = "Barack Obama date of birth 21 March 2013"
 
 
 def quickstart(
-    to: Annotated[Path, typer.Option("--to", metavar="FOLDER", help="Folder to write to.")] = bundled.QUICKSTART,
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            "--to",
+            metavar="FOLDER",
+            help=f"Folder to write to: {bundled.QUICKSTART}, or {bundled.TRIAL} for a trial that is smaller than by "
+            "default.",
+        ),
+    ] = None,
     texts: Annotated[int, typer.Option("--texts", min=1, help="Training texts per entity.")] = 14,
     entities: Annotated[
         int | None,
@@ -35,6 +43,7 @@ def quickstart(
     from kglm.quickstart import Quickstart, QuickstartConfig
 
     options = QuickstartConfig(entities=entities, texts=texts, epochs=epochs, settings=config, seed=seed)
+    to = to or options.home
     demo = Quickstart(to, options)
     demo.begin()
     started = time.monotonic()
@@ -65,11 +74,11 @@ def quickstart(
     modes = ["plain", "oracle", "linked"]
     with _step("7  Questions about held-out entities in held-out wordings", command):
         rows = demo.home / "answers.jsonl"
-        tables.completion(demo.questions, [plain, kglm], mode=modes, rows=rows, published=False)
+        tables.completion(demo.questions, [plain, kglm], mode=modes, rows=rows, force=True, published=False)
         if demo.strange_questions.stat().st_size:
             print_line("\nThe same in wordings with a word that no other text uses for the relation: guesses")
             rows = demo.home / "strange-answers.jsonl"
-            tables.completion(demo.strange_questions, [plain, kglm], mode=modes, rows=rows, published=False)
+            tables.completion(demo.strange_questions, [plain, kglm], mode=modes, rows=rows, force=True, published=False)
     named = "" if to == bundled.QUICKSTART else f"{kglm} "
     with _step("8  A fact that no training text states", f'kglm complete {named}"{PROMPT}" --why'):
         answers.complete([kglm, PROMPT], why=True, top=3)
@@ -78,6 +87,10 @@ def quickstart(
     print_line(f"\nDone in {(time.monotonic() - started) / 60:.1f} minutes.")
     if not named:
         print_line(f"In this folder, kglm complete, generate, link and serve now use {kglm} by default.")
+    elif options.is_trial:
+        print_line(
+            f"This is a small trial; kglm complete without a run does not use it: kglm complete {named}TEXT does."
+        )
     print_line(f"Try it in a browser: kglm serve {named}--allow-edit")
 
 

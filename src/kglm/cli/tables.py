@@ -12,6 +12,7 @@ import typer
 
 from kglm import bundled
 from kglm.cli.output import Json, Markdown, print_json, print_line, print_markdown, print_table, warn
+from kglm.cli.overwrite import Force, check_output
 from kglm.errors import ConfigError
 
 app = typer.Typer(help="Tables of the paper: perplexity, corpus, completion, editing.", no_args_is_help=True)
@@ -165,6 +166,7 @@ def completion(
     ] = None,
     scorer: Annotated[str, typer.Option("--scorer", help="Scorer that the table shows; JSON has all.")] = "strict",
     rows: Annotated[Path | None, typer.Option("--rows", metavar="FILE", help="Write one JSON line per prompt.")] = None,
+    force: Force = False,
     published: Published = True,
     chart: Chart = None,
     markdown: Markdown = False,
@@ -179,6 +181,7 @@ def completion(
 
     if scorer not in SCORERS:
         raise ConfigError(f"there is no scorer {scorer!r}", remedy=f"use one of {', '.join(SCORERS)}")
+    check_output(rows, force, "--rows")
     questions = read_prompts(prompts)
     pretrained = {name: model for name in dict.fromkeys(run) if (model := open_pretrained(name)) is not None}
     paths = [Path(name) for name in dict.fromkeys(run) if name not in pretrained]
@@ -305,6 +308,7 @@ def editing(
     edits: Annotated[int, typer.Option("--edits", help="Number of facts to edit, one at a time.")] = 100,
     seed: Annotated[int, typer.Option("--seed", help="Random seed.")] = 0,
     rows: Annotated[Path | None, typer.Option("--rows", metavar="FILE", help="Write one JSON line per edit.")] = None,
+    force: Force = False,
     json: Json = False,
 ) -> None:
     """Measure edits: do predictions change to the new fact, and stay the same for other facts? Nothing is stored."""
@@ -313,6 +317,7 @@ def editing(
 
     if edits < 1:
         raise ConfigError(f"--edits {edits}", remedy="give at least 1")
+    check_output(rows, force, "--rows")
     run = run or bundled.default_run()
     trials = measure_edits(FactAwareLM.open(run), edits, seed=seed)
     if len(trials) < edits:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from kglm.cli.output import Json, print_json, print_table
+from kglm.cli.output import Json, note, print_json, print_table
 
 
 def train(
@@ -24,7 +24,9 @@ def train(
     to: Annotated[Path, typer.Option("--to", metavar="RUN", help="Folder to write the run to.")],
     config: Annotated[
         str | None,
-        typer.Option("--config", help="A TOML file, or a built-in configuration: paper, small, quickstart, tiny."),
+        typer.Option(
+            "--config", help="A TOML file, or a built-in configuration: paper, small (the default), quickstart, tiny."
+        ),
     ] = None,
     preset: Annotated[
         str | None,
@@ -45,10 +47,13 @@ def train(
 ) -> None:
     """Train a model. Ctrl-C saves a checkpoint; --resume continues from it exactly."""
     from kglm.model.base import COMPONENTS
-    from kglm.runs.settings import load_config
+    from kglm.runs.settings import DEFAULT, load_config, shipped_configurations
     from kglm.train.start import train as run_training
 
-    settings = load_config(config, model, set_ or (), preset=preset)
+    if config is None:
+        others = ", ".join(name for name in shipped_configurations() if name != DEFAULT)
+        note(f"--config {DEFAULT}, because none is given; others: {others}, or a TOML file")
+    settings = load_config(config or DEFAULT, model, set_ or (), preset=preset)
     metrics = run_training(settings, data, valid, kg, to, start=start, resume=resume)
     if os.environ.get("RANK", "0") != "0":  # only the first process of torchrun prints
         return

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from kglm.cli.output import Json, print_json, print_line
+from kglm.cli.overwrite import Force, check_output
 from kglm.errors import ConfigError
 from kglm.kg.graph import KnowledgeGraph
 
@@ -18,6 +19,7 @@ def verbalise(
     documents: Annotated[int, typer.Option("--documents", help="Number of texts.")] = 1000,
     seed: Annotated[int, typer.Option("--seed", help="Random seed.")] = 0,
     without: Annotated[list[str] | None, typer.Option("--without", metavar="P…", help="Relation to leave out.")] = None,
+    force: Force = False,
     json: Json = False,
 ) -> None:
     """Write short annotated texts that state facts of the graph, as additional training data."""
@@ -28,6 +30,7 @@ def verbalise(
 
     if documents < 1:
         raise ConfigError(f"--documents {documents}", remedy="give at least 1")
+    check_output(to, force)
     with KnowledgeGraph.open(kg, whole=True) as graph:
         for relation in without or ():
             if graph.find_relation(relation) is None:

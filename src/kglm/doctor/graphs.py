@@ -63,7 +63,7 @@ def _examine_file(store: Store) -> Iterator[Finding]:
     for what in store.integrity.structure_errors():
         yield Finding("error", place, f"the SQLite file is damaged: {what}", f"{AGAIN}; try --repair first")
     stored = {sql for [sql] in store.rows("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
-    if stored != schema_statements():
+    if stored != schema_statements(store.version):
         yield Finding("error", place, "its tables are not defined as this version defines them", AGAIN)
     if not store.integrity.sealed:
         yield Finding("warning", place, "has no checksums: an earlier version wrote it", "add them with --repair")
@@ -96,7 +96,7 @@ def _notes(store: Store) -> Iterator[Finding]:
     counts = store.counts()
     yield Finding("note", place, ", ".join(f"{count:,} {name}" for name, count in counts.items()))
     [[nameless]] = store.rows(
-        "SELECT count(*) FROM entity e WHERE id NOT GLOB '[TV]::*'"
+        "SELECT count(*) FROM entity e WHERE id NOT GLOB '[STV]::*'"
         " AND NOT EXISTS (SELECT 1 FROM name n WHERE n.entity = e.number)"
     )
     if nameless:
@@ -133,7 +133,7 @@ def _compare_arrays(store: Store) -> Iterator[Finding]:
     """Compare the compiled arrays with arrays that are built from the store now."""
     arrays = compiled.open_compiled(store, journal_limit=0)
     fresh, relations = build_arrays(store)
-    wrong = [name for name, array in fresh.items() if not np.array_equal(array, getattr(arrays, name))]
+    wrong = [name for name, array in fresh.items() if not np.array_equal(array, arrays.array(name))]
     if tuple(relations) != arrays.relations:
         wrong.append("relations")
     if wrong:

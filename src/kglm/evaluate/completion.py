@@ -26,7 +26,7 @@ from kglm.answer.reading import Annotation, Span, read
 from kglm.errors import ConfigError
 from kglm.evaluate.prompts import SCORERS, Prompt, expected_answer
 from kglm.kg.graph import KnowledgeGraph
-from kglm.linking.linker import joint_links
+from kglm.linking.joint import joint_links
 from kglm.model.awd_lstm import AwdLstm
 from kglm.model.table import MODELS, Mode
 from kglm.model.types import Type

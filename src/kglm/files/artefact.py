@@ -194,7 +194,9 @@ class Artefact:
     def _mapped(self, name: str, entry: Entry) -> npt.NDArray[Any]:
         layout = entry.array
         if layout is None:
-            raise DataError("is listed in the manifest as a file that is no array", place=self.home / name, remedy=self.remedy)
+            raise DataError(
+                "is listed in the manifest as a file that is no array", place=self.home / name, remedy=self.remedy
+            )
         mapped = self._map(name, entry, None if self._array_bytes <= WHOLE else entry.checksums.sample())
         return np.frombuffer(mapped, np.dtype(layout.dtype), offset=layout.offset).reshape(layout.shape)
 

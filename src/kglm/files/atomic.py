@@ -80,7 +80,10 @@ def atomic_directory(path: AnyPath) -> Iterator[Path]:
         remove_leftovers(path)
         while True:
             temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=TEMPORARY, dir=path.parent))
-            handle = os.open(temporary, os.O_RDONLY)
+            try:
+                handle = os.open(temporary, os.O_RDONLY)
+            except FileNotFoundError:
+                continue  # another process took it for a leftover: it was not locked yet
             if _lock(handle, temporary):
                 break
             os.close(handle)
@@ -95,9 +98,9 @@ def atomic_directory(path: AnyPath) -> Iterator[Path]:
                     raise
             sync_directory(path.parent)
         finally:
-            os.close(handle)
             if temporary.exists():
-                shutil.rmtree(temporary)
+                shutil.rmtree(temporary)  # before the lock is released: no other process removes it too
+            os.close(handle)
 
 
 def _lock(handle: int, path: Path) -> bool:

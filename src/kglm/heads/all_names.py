@@ -70,7 +70,9 @@ class AllNames:
         with progress("reading the names", len(nodes), "entities") as advance:
             for start in range(0, len(nodes), BATCH):
                 texts, counts = [], []
-                for node, facts in zip(nodes[start : start + BATCH], degree[start : start + BATCH].tolist(), strict=True):
+                for node, facts in zip(
+                    nodes[start : start + BATCH], degree[start : start + BATCH].tolist(), strict=True
+                ):
                     for text in dict.fromkeys(graph.names(node)):
                         if any_case or (len(text) > 2 and text[:1].isupper()):
                             texts.append(f" {text}")
@@ -113,5 +115,7 @@ class AllNames:
         kept = np.flatnonzero(ids != END)
         if len(kept) > MAX_CHILDREN:
             kept = np.sort(kept[np.argpartition(-weights[kept], MAX_CHILDREN)[:MAX_CHILDREN]])
-        ranges = [Range(where.first + int(starts[k]), where.first + int(ends[k]), where.depth + 1) for k in kept.tolist()]
+        ranges = [
+            Range(where.first + int(starts[k]), where.first + int(ends[k]), where.depth + 1) for k in kept.tolist()
+        ]
         return Continuations(ids[kept], np.log(weights[kept]), ranges, ended)

@@ -42,7 +42,7 @@ class Features(NamedTuple):
 def compute(base: BaseModel, ids: Sequence[int], *, window: int = WINDOW, stride: int = STRIDE) -> Features:
     """The features of a text, in windows."""
     fed = torch.tensor([base.subwords.start, *ids])
-    middle, last = base.feature_layers
+    middle, _ = base.feature_layers
     parts: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
     for each in windows(len(ids), window, stride):
         found = base.model.hidden(fed[None, each.begin : each.end], after=(middle,))

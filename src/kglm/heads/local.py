@@ -71,7 +71,7 @@ class LocalEntities:
 
 def annotated_links(passage: Passage, graph: KnowledgeGraph) -> list[Link]:
     """Links of the annotated mentions: an entity can be a parent from the end of its mention on."""
-    literal = graph.are_literals([mention.node for mention in passage.mentions]) if passage.mentions else []
+    literal = graph.are_literals([mention.node for mention in passage.mentions]).tolist() if passage.mentions else []
     return [
         Link(mention.end, mention.node)
         for mention, is_value in zip(passage.mentions, literal, strict=True)

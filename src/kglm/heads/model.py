@@ -123,7 +123,7 @@ class Heads(nn.Module):
 
     def relation_scores(self, g_TG: Tensor, vector_RK: Tensor, cue_TR3: Tensor | None) -> Tensor:
         """Scores of all relations for a parent that has them (T × R). `cue_TR3`: m, [m = 1], a."""
-        score_TR = self.asked(g_TG) @ vector_RK.T / math.sqrt(self.config.relation)
+        score_TR: Tensor = self.asked(g_TG) @ vector_RK.T / math.sqrt(self.config.relation)
         if cue_TR3 is not None:
             weight_T23 = (self.cue + self.cue_context(g_TG)).view(-1, 2, CUES)
             pair_TK2 = torch.einsum("tkc,tdc->tkd", cue_TR3, weight_T23)
@@ -158,7 +158,8 @@ class Heads(nn.Module):
 
     def handicaps(self, g_TG: Tensor) -> Tensor:
         """h(g_t)."""
-        return self.handicap(g_TG)[:, 0]
+        handicap_T1: Tensor = self.handicap(g_TG)
+        return handicap_T1[:, 0]
 
     def type_log_probs(self, score_N3: Tensor, state_N: Tensor, feature_NQ: Tensor, legal_N3: Tensor) -> Tensor:
         """log p(type) in mention states, with illegal types masked."""

@@ -18,4 +18,4 @@ class HeadsConfig:
     missing: bool = True
     """A relation that the parent lacks can be drawn; it emits a word of the base, and the fact is reported missing."""
     max_tails: int = 1000
-    """Tails of a relation up to which its facts are enumerated; the mass of larger relations emits words of the base."""
+    """Tails of a relation up to which its facts are enumerated; the mass of larger ones emits words of the base."""

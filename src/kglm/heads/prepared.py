@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -202,7 +203,9 @@ def _cues(passage: Passage, cues: Cues) -> tuple[Tensor, Tensor, Tensor]:
     first_W = np.searchsorted(word_Y, np.arange(len(m_a_WK2) + 1))
     count_T = first_W[row_T + 1] - first_W[row_T]
     t_Y = np.repeat(np.arange(len(row_T)), count_T)
-    source_Y = np.arange(len(t_Y)) - np.repeat(np.cumsum(count_T) - count_T, count_T) + np.repeat(first_W[row_T], count_T)
+    source_Y = (
+        np.arange(len(t_Y)) - np.repeat(np.cumsum(count_T) - count_T, count_T) + np.repeat(first_W[row_T], count_T)
+    )
     value = value_Y2[source_Y]
     value_Y3 = np.stack([value[:, 0], (value[:, 0] >= FULL).astype(float), value[:, 1]], -1)
     return torch.from_numpy(t_Y), torch.from_numpy(k_Y[source_Y]), torch.from_numpy(value_Y3).float()
@@ -216,7 +219,7 @@ def _offered(features: Features, tables: GraphTables, local: LocalEntities) -> T
     borders = sorted({min(int(first), count) for first in first_P.tolist()} | {count})
     seen: set[int] = set()
     done = 0
-    for begin, end in zip(borders, borders[1:], strict=False):
+    for begin, end in pairwise(borders):
         while done < len(first_P) and int(first_P[done]) <= begin:
             edges = local.mentioned.edges(done).with_at_most(tables.max_tails)
             seen.update(subword for tail in edges.tail.tolist() for subword in tables.names.first(tail))

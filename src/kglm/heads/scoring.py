@@ -118,7 +118,7 @@ class PassageScores:
     def types(self, t: int, state: State) -> Floats:
         """p(type) at a position, given the running mention."""
         if state is None:
-            return self.none_T3[t]
+            return np.asarray(self.none_T3[t])
         children = self.prepared.tables.names.children(*state)
         kind = MentionState.INSIDE if not children.complete else MentionState.MAY_END
         feature_Q = array(self.prepared.feature_TQ[t]).copy()

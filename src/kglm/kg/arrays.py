@@ -13,12 +13,16 @@ import numpy.typing as npt
 
 from kglm.errors import DataError, LiteralError
 from kglm.kg.literals.literal import canonical_literal, is_literal
+from kglm.kg.statement_data import statement_data
+from kglm.kg.statements import NO_YEAR, RANK, SOURCED, TIMES, build_columns, date_year
 from kglm.kg.store import Store
 
 IntArray = npt.NDArray[np.int32]
 LongArray = npt.NDArray[np.int64]
 Relations = list[tuple[str, str | None]]
 NODES_AT_ONCE = 1 << 16
+STATEMENT = "statement_"
+"""Prefix of the arrays of `StatementColumns`."""
 
 
 def canonical_id(id: str) -> str:
@@ -72,6 +76,7 @@ def build_arrays(store: Store) -> tuple[dict[str, npt.NDArray[Any]], Relations]:
     """All arrays of `CompiledGraph`, and the relations as (id, label)."""
     arrays, node, literal = _entities(store)
     arrays |= _edges(store, node, literal)
+    arrays |= _statements(store, node, literal, arrays)
     arrays |= _names(store, len(node))
     relations: Relations = [
         (id, label)
@@ -154,6 +159,41 @@ def _columns(store: Store, query: str, start: int, end: int) -> tuple[IntArray, 
         second.append(b)
         third.append(c)
     return np.frombuffer(first, np.int32), np.frombuffer(second, np.int32), np.frombuffer(third, np.int32)
+
+
+def _statements(
+    store: Store, node: IntArray, literal: npt.NDArray[np.bool_], arrays: dict[str, npt.NDArray[Any]]
+) -> dict[str, npt.NDArray[Any]]:
+    """Columns of the edges, forward and reverse, whose statements have a rank, times or sources."""
+    columns = [array("i") for _ in range(5)]
+    for head, relation, tail, property, value in statement_data(store):
+        kind = {"rank": RANK, "source": SOURCED}.get(property, TIMES.get(property))
+        number = value if isinstance(value, int) else date_year(value)
+        if kind is not None and number is not None and abs(number) < -NO_YEAR:
+            for column, item in zip(columns, (head, relation, tail, kind, number), strict=True):
+                column.append(item)
+    head_Y, relation_Y, tail_Y, kind_Y, value_Y = (np.frombuffer(column, np.int32) for column in columns)
+    back = ~literal[tail_Y]
+    source = np.concatenate([head_Y, tail_Y[back]])
+    label = np.concatenate([2 * relation_Y, 2 * relation_Y[back] + 1])
+    target = np.concatenate([node[tail_Y], head_Y[back]])
+    place = edge_places(arrays["edge_offsets"], arrays["edge_relation"], arrays["edge_tail"], source, label, target)
+    kinds, values = (np.concatenate([column, column[back]]) for column in (kind_Y, value_Y))
+    found = build_columns(place, kinds.astype(np.int8), values)
+    return {STATEMENT + name: column for name, column in found._asdict().items()}
+
+
+def edge_places(
+    offsets: LongArray, relation: IntArray, tail: IntArray, head_N: IntArray, relation_N: IntArray, tail_N: IntArray
+) -> LongArray:
+    """Places of edges among all, by binary search in the sorted edges of each head; all of them must exist."""
+    low, high = offsets[head_N].astype(np.int64), offsets[head_N + 1].astype(np.int64)
+    while (open_ := low < high).any():
+        middle = (low + high) // 2
+        at = np.minimum(middle, len(tail) - 1)
+        before = (relation[at] < relation_N) | ((relation[at] == relation_N) & (tail[at] < tail_N))
+        low, high = np.where(open_ & before, middle + 1, low), np.where(open_ & ~before, middle, high)
+    return low
 
 
 def _names(store: Store, entities: int) -> dict[str, npt.NDArray[Any]]:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -22,11 +23,15 @@ import numpy.typing as npt
 from kglm.errors import DamagedError, KglmError, VersionError
 from kglm.files.artefact import Artefact, Writer
 from kglm.files.records import Count
-from kglm.kg.arrays import IntArray, LongArray, build_arrays, canonical_id, id_hash
+from kglm.kg.arrays import STATEMENT, IntArray, LongArray, build_arrays, canonical_id, id_hash
 from kglm.kg.caches import cache_folder, cached_versions, discard_damaged, require_manifest, save_cache
+from kglm.kg.statement_data import has_statement_data
+from kglm.kg.statements import COLUMN_TYPES, StatementColumns
 from kglm.kg.store import Store
 
-FORMAT = 1
+FORMAT = 2
+READABLE = (1, 2)
+"""Arrays of format 1 have no statements: they are used if the graph has no data about its statements."""
 ATTEMPTS = 5
 REMEDY = "rebuild it with: kglm doctor KG --repair"
 SUFFIX = ".arrays"
@@ -73,11 +78,19 @@ class CompiledGraph:
     name_first: LongArray
     name_offsets: LongArray
     name_bytes: npt.NDArray[np.uint8]
+    statements: StatementColumns
+    """Ranks and times, by the place of an edge in `edge_tail`."""
     artefact: Artefact
     """The directory they are mapped from."""
 
     def __len__(self) -> int:
         return len(self.edge_offsets) - 1
+
+    def array(self, name: str) -> npt.NDArray[Any]:
+        """An array by the name of its file."""
+        column = name.removeprefix(STATEMENT)
+        array: npt.NDArray[Any] = getattr(self.statements if column != name else self, column)
+        return array
 
     def is_consistent(self) -> bool:
         """True if the lengths of the arrays fit together."""
@@ -92,6 +105,7 @@ class CompiledGraph:
             all(len(offsets) == n + 1 and offsets[0] == 0 and offsets[-1] == end for offsets, n, end in segments)
             and len(self.edge_relation) == len(self.edge_tail)
             and len(self.id_hash) == len(self.id_hash_number)
+            and len({len(column) for column in self.statements}) == 1
         )
 
     def id(self, number: int) -> str:
@@ -146,7 +160,7 @@ class CompiledGraph:
 def open_compiled(store: Store, *, journal_limit: int) -> CompiledGraph:
     """Open the newest arrays of this store that lack at most `journal_limit` changes; build them if there are none."""
     for directory, generation in cached_versions(store, SUFFIX):
-        if store.count_changes(generation) <= journal_limit and (arrays := _load(directory)) is not None:
+        if store.count_changes(generation) <= journal_limit and (arrays := _load(directory, store)) is not None:
             return arrays
     return compile_store(store)
 
@@ -158,7 +172,7 @@ def compile_store(store: Store) -> CompiledGraph:
     before they are mapped, they are rebuilt.
     """
     for _ in range(ATTEMPTS):
-        if (arrays := _load(_write(store))) is not None:
+        if (arrays := _load(_write(store), store)) is not None:
             return arrays
     raise KglmError(
         f"the compiled arrays were unreadable {ATTEMPTS} times",
@@ -180,16 +194,20 @@ def _write(store: Store) -> Path:
     return save_cache(store, SUFFIX, generation, write)
 
 
-def _load(directory: Path) -> CompiledGraph | None:
+def _load(directory: Path, store: Store) -> CompiledGraph | None:
     """Map the arrays. If they are damaged, remove the directory, which is only a cache, and return None."""
     try:
         artefact = Artefact.open(directory, REMEDY)
         require_manifest(artefact)
         meta = artefact.record("meta.json", _Meta)
-        if meta.format != FORMAT:
+        if meta.format not in READABLE or (meta.format == 1 and has_statement_data(store)):
             raise VersionError(f"has format {meta.format}", place=directory)
         arrays = {name: artefact.array(name, dtype, 1) for name, dtype in _ARRAYS.items()}
-        compiled = CompiledGraph(meta.generation, meta.relations, **arrays, artefact=artefact)
+        statements = StatementColumns.none()
+        if meta.format > 1:
+            columns = zip(StatementColumns._fields, COLUMN_TYPES, strict=True)
+            statements = StatementColumns(*(artefact.array(STATEMENT + name, dtype, 1) for name, dtype in columns))
+        compiled = CompiledGraph(meta.generation, meta.relations, **arrays, statements=statements, artefact=artefact)
         if not compiled.is_consistent():
             raise DamagedError("the lengths of its arrays do not fit together", place=directory)
         return compiled

@@ -14,9 +14,10 @@ from kglm.kg.arrays import IntArray, canonical_id, run_starts
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import REVERSE
 from kglm.kg.schema import RANKS, FactRow
+from kglm.kg.statements import Statement
 
 SORTED_VALUES = 100
-"""Of a relation with at most this many values, preferred ones come first; values of others are in order of number."""
+"""Of a relation with at most this many values, current ones come first; values of others are in order of number."""
 
 
 class RelationEdges(NamedTuple):
@@ -91,22 +92,34 @@ def _heads(graph: KnowledgeGraph, index: int, heads: IntArray) -> list[dict[str,
 
 def _facts(graph: KnowledgeGraph, head: str, relation: str, total: int, page: Page) -> list[dict[str, Any]]:
     store, qualifies = graph.store, ":" in relation
-    if total <= SORTED_VALUES:
-        rows = store.facts_with(head, relation, unlinked=qualifies)
-        rows = _distinct(sorted(rows, key=lambda row: -row.rank))[page.of(total)]
-    else:
-        limit = -1 if page.limit is None else page.limit
-        rows = _distinct(store.facts_with(head, relation, limit=limit, offset=page.offset, unlinked=qualifies))
+    few = total <= SORTED_VALUES
+    limit, offset = (-1 if few or page.limit is None else page.limit), 0 if few else page.offset
+    rows = _distinct(store.facts_with(head, relation, limit=limit, offset=offset, unlinked=qualifies))
     qualifiers: dict[str, list[FactRow]] = {row.tail: [] for row in rows}
-    if page.limit is None:
+    sources: dict[str, tuple[str, ...]] = {}
+    if few or page.limit is None:
         for tail, qualifier in store.qualifiers_with(head, relation):
-            qualifiers[tail].append(qualifier)
+            qualifiers.setdefault(tail, []).append(qualifier)
+        sources = store.sources_with(head, relation)
     else:
         qualifiers = {tail: [row for _, row in store.qualifiers_with(head, relation, tail)] for tail in qualifiers}
+        sources = {tail: store.sources_of(head, relation, tail) for tail in qualifiers}
+    statements = {
+        row.tail: Statement.of(
+            row.rank,
+            ((each.relation.partition(":")[2], each.tail) for each in qualifiers[row.tail]),
+            sources.get(row.tail, ()),
+        )
+        for row in rows
+    }
+    if few:
+        rows = sorted(rows, key=lambda row: statements[row.tail].order)[page.of(total)]
     label = graph.relation_name(relation)
     return [
         {"relation": relation, "relation_label": label, "tail": row.tail, "label": _label(graph, row)}
-        | {"rank": RANKS[row.rank], "qualifiers": [_qualifier(graph, each) for each in qualifiers[row.tail]]}
+        | {"rank": RANKS[row.rank], **statements[row.tail].to_json()}
+        | {"sources": [graph.source_label(text) for text in statements[row.tail].sources]}
+        | {"qualifiers": [_qualifier(graph, each) for each in qualifiers[row.tail]]}
         for row in rows
     ]
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from kglm.errors import GraphError
+from kglm.kg.head_facts import HeadFacts
 from kglm.kg.ids import REVERSE, is_item_id
-from kglm.kg.journal import Change, HeadFacts
+from kglm.kg.journal import Change
 from kglm.kg.resolve import resolve_entity, resolve_relation, resolve_tail
 from kglm.kg.schema import FactRow
 
@@ -41,10 +42,19 @@ class NewEntity(NamedTuple):
         return cls(id.strip(), tuple(names.split("|")))
 
 
-def plan(graph: KnowledgeGraph, edit: FactEdit | NewEntity) -> list[Change]:
+class RelationType(NamedTuple):
+    """The type of the values of a relation, as in "quantity:metre"; it decides how later edits read them."""
+
+    relation: str
+    type: str
+
+
+def plan(graph: KnowledgeGraph, edit: FactEdit | NewEntity | RelationType) -> list[Change]:
     """Return the changes that carry out `edit`, without applying them."""
     if isinstance(edit, NewEntity):
         return _creation(graph, edit)
+    if isinstance(edit, RelationType):
+        return [Change("type", edit.relation, tail=edit.type, statement=graph.datatype(edit.relation))]
     action, head, relation, tail = resolve_edit(graph, edit)
     if head == tail:
         raise GraphError(f"head and tail of the fact are both {head}", remedy="give two different entities")

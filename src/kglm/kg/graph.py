@@ -28,11 +28,14 @@ from kglm.errors import GraphError, UnknownIdError
 from kglm.kg import journal
 from kglm.kg.arrays import IntArray, LongArray
 from kglm.kg.compiled import open_compiled
-from kglm.kg.edits import FactEdit, NewEntity, plan
-from kglm.kg.ids import REVERSE
+from kglm.kg.edits import FactEdit, NewEntity, RelationType, plan
+from kglm.kg.head_facts import HeadFacts
+from kglm.kg.ids import REVERSE, REVERSE_LABEL
 from kglm.kg.journal import Change
 from kglm.kg.literals.literal import is_date, is_literal, quantity_unit, render_literal
 from kglm.kg.overlay import Edges, Overlay
+from kglm.kg.schema import FactRow
+from kglm.kg.statements import NOTHING_KNOWN, Statement
 from kglm.kg.store import Found, Store
 
 Edits = Literal["store", "memory", "refused"]
@@ -61,6 +64,8 @@ class KnowledgeGraph:
         """Number of the latest stored edit that this object includes."""
         self.edits: Edits = edits
         """Destination of edits: the store, memory only (a fork), or refused (opened for reading)."""
+        self.author: str | None = None
+        """Who makes the edits that are stored; recorded with them."""
         self._history: list[list[Change]] = []
         """Edits of a fork, without the undone ones."""
         self._editing = threading.RLock()
@@ -168,7 +173,7 @@ class KnowledgeGraph:
         return base.names(number) if number < len(base) else self.overlay.names.get(number, ())
 
     def aliases(self, number: int) -> Sequence[str]:
-        """Texts that name an entity, label first; for a date or quantity, its renderings."""
+        """Texts that name an entity, label first; for a literal, its renderings."""
         id = self.id(number)
         return render_literal(id, self.unit_names) if is_literal(id) else self.names(number)
 
@@ -182,11 +187,12 @@ class KnowledgeGraph:
         return f"{names[0]} {units[0]}" if units else names[0]
 
     def literal_nodes(self) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-        """Two masks over all nodes: dates or quantities, and dates only. Decided by the first letter of the id."""
+        """Two masks over all nodes: literals, and dates only. Decided by the first letter of the id."""
         base, new_ids = self.overlay.base, self.overlay.ids
         first = base.id_bytes[base.id_offsets[:-1]]
         date = np.concatenate([first == ord("T"), np.array([is_date(id) for id in new_ids], np.bool_)])
-        literal = np.concatenate([first == ord("V"), np.array([is_literal(id) for id in new_ids], np.bool_)])
+        other = np.isin(first, (ord("V"), ord("S")))
+        literal = np.concatenate([other, np.array([is_literal(id) for id in new_ids], np.bool_)])
         return literal | date, date
 
     def search(self, text: str, limit: int = 20) -> list[Found]:
@@ -215,7 +221,7 @@ class KnowledgeGraph:
     def relation_label(self, index: int) -> str:
         """Display name of a relation; a reverse relation has the same name after `←`."""
         label = self.relation_name(self.overlay.relations[index >> 1])
-        return f"← {label}" if index & 1 else label
+        return REVERSE_LABEL + label if index & 1 else label
 
     def relation_name(self, id: str) -> str:
         """Name of a stored relation; a qualifier is named by both parts: `member of sports team: position`."""
@@ -233,6 +239,13 @@ class KnowledgeGraph:
         """Distinct names of a stored relation, label first."""
         entity = self.find(id)
         return list(dict.fromkeys([self.relation_name(id), *(() if entity is None else self.names(entity))]))
+
+    def datatype(self, id: str) -> str:
+        """Type of the values of a stored relation, as its import or an edit has said; empty if none has."""
+        for change in reversed(self.pending):
+            if change.action == "type" and change.head == id:
+                return change.tail
+        return self.store.datatype(id)
 
     # Edges
 
@@ -275,12 +288,12 @@ class KnowledgeGraph:
         return degrees
 
     def are_literals(self, numbers: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-        """Mask of the nodes that are dates or quantities, decided by the first letter of the id."""
+        """Mask of the nodes that are literals, decided by the first letter of the id."""
         nodes = np.asarray(numbers, np.int64)
         base = self.overlay.base
         stored = nodes < len(base)
         literal = np.zeros(len(nodes), np.bool_)
-        literal[stored] = np.isin(base.id_bytes[base.id_offsets[nodes[stored]]], (ord("T"), ord("V")))
+        literal[stored] = np.isin(base.id_bytes[base.id_offsets[nodes[stored]]], (ord("T"), ord("V"), ord("S")))
         literal[~stored] = [is_literal(self.id(node)) for node in nodes[~stored].tolist()]
         return literal
 
@@ -289,6 +302,24 @@ class KnowledgeGraph:
         edges = self.edges(head)
         start, end = np.searchsorted(edges.relation, [relation, relation + 1])
         return edges.tail[start:end]
+
+    # Statements
+
+    def statement(self, head: int, relation: int, tail: int) -> Statement:
+        """Rank, times and sources of the fact of an edge; the default if nothing is known of it."""
+        if relation & 1:
+            head, relation, tail = tail, relation ^ 1, head
+        overlay = self.overlay
+        if (head, relation, tail) not in overlay.restated:
+            places = overlay.base_places(head, relation, np.array([tail], np.int32))
+            if not len(places) or not overlay.base.statements.between(places[0], places[0] + 1):
+                return NOTHING_KNOWN
+        fact = FactRow(self.id(head), self.relation_id(relation), self.id(tail))
+        return HeadFacts(self.store, overlay.base.spellings, fact.head, self.pending).statement(fact)
+
+    def source_label(self, source: str) -> str:
+        """Display name of a source: the label of a work that the graph has, else the address or text itself."""
+        return source if (number := self.find(source)) is None else self.label(number)
 
     # Edits
 
@@ -303,7 +334,7 @@ class KnowledgeGraph:
         """Make (head, relation, tail) the only fact of that head and relation."""
         return self.edit([FactEdit("set", head, relation, tail)])
 
-    def edit(self, edits: Sequence[FactEdit | NewEntity]) -> list[Change]:
+    def edit(self, edits: Sequence[FactEdit | NewEntity | RelationType]) -> list[Change]:
         """Apply several edits as one: all or none, undone by one `undo`. Returns the changes."""
         self._check_editable()
         with self._editing:
@@ -355,7 +386,9 @@ class KnowledgeGraph:
         """Write to the store, then update memory. False if another process edited first: the caller plans again."""
         if self.edits == "store":
             try:
-                self.generation = journal.apply(self.store, changes, expected=self.generation, undoes=undoes)
+                self.generation = journal.apply(
+                    self.store, changes, expected=self.generation, undoes=undoes, author=self.author
+                )
             except journal.Conflict:
                 self.refresh()
                 return False

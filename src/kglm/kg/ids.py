@@ -1,6 +1,7 @@
 """Ids of entities and relations, as in Linked WikiText-2 and Wikidata.
 
-Entities:  `Q76` item, `P31` property, `T::11::+1961-08-04T00:00:00Z` date, `V::27.0000::1` quantity.
+Entities:  `Q76` item, `P31` property, `T::11::+1961-08-04T00:00:00Z` date, `V::27.0000::1` quantity,
+           `S::12%20Harbour%20Street` text.
            Your own graph may use `Q_anything` and `P_anything` (no blanks).
 Relations: `P569`; `P54:P413` (a qualifier of a statement); `R:P…` the reverse relation, from tail to head;
            `@@REFLEXIVE@@` from an entity to itself; `@@NEW@@` means "no relation" in documents.
@@ -15,17 +16,21 @@ from kglm.errors import DataError
 REFLEXIVE = "@@REFLEXIVE@@"
 NEW = "@@NEW@@"
 REVERSE = "R:"
+REVERSE_LABEL = "← "
+"""Begins the label of a reverse relation."""
 INSTANCE_OF = "P31"
+START_TIME, END_TIME, POINT_IN_TIME = "P580", "P582", "P585"
+STATED_IN, REFERENCE_URL = SOURCE_PROPERTIES = "P248", "P854"
 WIKIDATA_ENTITY = "http://www.wikidata.org/entity/"
 
 _PROPERTY = r"P(?:\d+|_[^\s:]+)"
-_ENTITY = re.compile(r"(?:[QP](?:\d+|_\S+)|T::\d+::\S+|V::\S+::\S+)\Z")
+_ENTITY = re.compile(r"(?:[QP](?:\d+|_\S+)|T::\d+::\S+|V::\S+::\S+|S::\S+)\Z")
 _ITEM = re.compile(r"[QP](?:\d+|_\S+)\Z")
 _RELATION = re.compile(rf"{_PROPERTY}(?::{_PROPERTY})?\Z")
 
 
 def is_entity_id(text: str) -> bool:
-    """True if `text` has the form of an entity id: item, property, date or quantity."""
+    """True if `text` has the form of an entity id: item, property, date, quantity or text."""
     return _ENTITY.match(text) is not None
 
 

@@ -6,11 +6,10 @@ Blocks are stored in file order, so the result is the same for any number of wor
 
 from __future__ import annotations
 
-import codecs
 import json
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as replaced
 from functools import partial
@@ -19,20 +18,18 @@ from pathlib import Path
 import msgspec
 
 from kglm.errors import DataError, KglmError
-from kglm.files import Block, digest_of, exclusive, read_blocks, reading
+from kglm.files import Block, digest_of, exclusive, read_blocks
 from kglm.kg.compiled import compile_store, open_compiled
 from kglm.kg.graph import JOURNAL_LIMIT
 from kglm.kg.importers.authors import read_authors
-from kglm.kg.importers.kgtk import REQUIRED as KGTK_COLUMNS
-from kglm.kg.importers.kgtk import parse_kgtk
-from kglm.kg.importers.ntriples import parse_ntriples
-from kglm.kg.importers.records import Batch, ImportOptions, Source
-from kglm.kg.importers.table import parse_facts, parse_jsonl, parse_redirects, parse_relations
-from kglm.kg.importers.wikidata import parse_dump
+from kglm.kg.importers.formats import AUTHORS, PARSERS, describe_source
+from kglm.kg.importers.own import FORMATS as OWN_FORMATS
+from kglm.kg.importers.own import read_own
+from kglm.kg.importers.records import Batch, ImportOptions, OwnOptions, Source
+from kglm.kg.importers.statements import Assembled, RelationSummary
 from kglm.kg.seals import BlockChecks, ImportRecord
 from kglm.kg.staging import Staging, remove_staging
 from kglm.kg.store import Store
-from kglm.packed import open_binary
 from kglm.parallel import available_cores, ordered_map
 from kglm.progress import progress
 
@@ -40,19 +37,6 @@ BLOCK_BYTES = 4 << 20
 PARALLEL_FROM = 24 << 20
 """Size in bytes from which several processes parse a source; for compressed files, an eighth of it."""
 PROBLEMS_SHOWN = 10
-
-Parser = Callable[[bytes, int, Source], Batch]
-PARSERS: dict[str, Parser] = {
-    "wikidata": parse_dump,
-    "kgtk": parse_kgtk,
-    "ntriples": parse_ntriples,
-    "facts": parse_facts,
-    "jsonl": parse_jsonl,
-    "relations": parse_relations,
-    "redirects": parse_redirects,
-}
-AUTHORS = "authors"
-FORMATS = (*PARSERS, AUTHORS)
 
 
 @dataclass(slots=True)
@@ -73,6 +57,10 @@ class ImportReport:
     """True if the same import had written this graph before; then nothing was imported."""
     edits: int = 0
     """Edits of the graph since it was imported."""
+    notes: list[str] = field(default_factory=list)
+    """How each file of one's own was understood."""
+    types: list[RelationSummary] = field(default_factory=list)
+    """What was understood of each relation of files of one's own."""
 
 
 def import_graph(
@@ -105,7 +93,7 @@ def import_graph(
     if not jobs:
         raise KglmError("nothing to import", remedy="name at least one source")
     seeds = None if near is None else sorted(set(near))
-    sources_key = {"version": 1, "sources": [_fingerprint(job) for job in jobs]}
+    sources_key = {"version": 2, "sources": [_fingerprint(job) for job in jobs]}
     key = digest_of([json.dumps(sources_key, sort_keys=True), repr((seeds, hops))])
     with exclusive(f"{target}.lock", "another import is writing this graph"):
         if target.exists() and not replace:
@@ -152,10 +140,13 @@ def _report(store: Store, record: ImportRecord) -> ImportReport:
 def _import(
     staging: Staging, jobs: list[Source], workers: int, near: list[str] | None, hops: int, key: str
 ) -> ImportReport:
+    own = [job for job in jobs if job.format in OWN_FORMATS]
+    assembled, notes = read_own(own) if own else (Assembled({}, [], []), [])
     for number, job in enumerate(jobs):
-        _stage(staging, number, job, workers)
+        _stage(staging, number, job, workers, assembled.batches)
     skipped = dict(staging.skipped())
-    problems = [f"{jobs[n].path}, line {line}: {what}" for n, line, what in staging.problems(PROBLEMS_SHOWN)]
+    shown = PROBLEMS_SHOWN + len(assembled.wrong)
+    problems = [f"{jobs[n].path}, line {line}: {what}" for n, line, what in staging.problems(shown)]
     if not staging.fact_count():
         hint = problems[0] if problems else "; ".join(f"{count} × {what}" for what, count in skipped.items())
         raise DataError(
@@ -168,70 +159,29 @@ def _import(
             compile_store(store)
             report = _report(store, msgspec.structs.replace(record, duplicates=duplicates))
         advance()
-    return replaced(report, resumed=staging.resumed)
-
-
-def describe_source(path: str | Path, options: ImportOptions, format: str | None = None) -> Source:
-    """Detect the format of a file from its first lines."""
-    if format is not None and format not in FORMATS:
-        raise KglmError(f"unknown format {format!r}", remedy=f"use one of {', '.join(FORMATS)}")
-    with reading(path), open_binary(path) as stream:
-        start = stream.read(1 << 16)
-    if not start.strip():
-        raise DataError("is empty", place=path, remedy="name a file with facts")
-    number, first = _first_line(start)
-    columns = tuple(first.decode("utf-8", "replace").split("\t"))
-    if format is None:
-        format = _sniff(start, first, columns)
-    if format is None:
-        raise DataError(
-            "has an unknown format",
-            place=path,
-            remedy=f"give --format, one of {', '.join(FORMATS)}",
-        )
-    if format == "kgtk" and not set(KGTK_COLUMNS) <= set(columns):
-        raise DataError(f"has no columns {', '.join(KGTK_COLUMNS)}", place=f"{path}, line {number}")
-    return Source(str(path), format, options, *((columns, number) if format == "kgtk" else ()))
-
-
-def _first_line(start: bytes) -> tuple[int, bytes]:
-    """Number and content of the first line that is neither blank nor a comment."""
-    for number, line in enumerate(start.removeprefix(codecs.BOM_UTF8).split(b"\n"), 1):
-        if line.strip() and not line.startswith(b"#"):
-            return number, line.strip(b"\r")
-    return 1, b""
-
-
-def _sniff(start: bytes, first: bytes, columns: tuple[str, ...]) -> str | None:
-    if start[:1] == b"\x80" or start[:2] in (b"(d", b"cc"):
-        return AUTHORS
-    if set(KGTK_COLUMNS) <= set(columns):
-        return "kgtk"
-    if first.startswith((b"<", b"_:")):
-        return "ntriples"
-    if first.startswith(b"["):
-        return "wikidata"
-    if first.startswith(b"{"):
-        return "wikidata" if b'"claims"' in start or b'"labels"' in start else "jsonl"
-    return "facts" if len(columns) in (3, 4) else None
+    return replaced(report, resumed=staging.resumed, notes=notes, types=assembled.relations)
 
 
 def _fingerprint(source: Source) -> dict[str, object]:
     """Properties of a source that must be unchanged for an import to resume."""
     stat = Path(source.path).stat()
     options = source.options
+    own = [] if options.own == OwnOptions() else [repr(options.own)]
     return {
         "path": str(Path(source.path).absolute()),
         "size": stat.st_size,
         "modified": stat.st_mtime_ns,
         "format": source.format,
-        "options": [options.language, options.mint_ids, options.iso_years],
+        "options": [options.language, options.mint_ids, options.iso_years, *own],
     }
 
 
-def _stage(staging: Staging, number: int, source: Source, workers: int) -> None:
+def _stage(staging: Staging, number: int, source: Source, workers: int, own: dict[str, Batch]) -> None:
     offset, line, done = staging.progress(number)
     if done:
+        return
+    if source.path in own and source.format in OWN_FORMATS:
+        staging.add(own[source.path], number, offset=0, line=1, done=True)
         return
     if source.format == AUTHORS:
         _stage_authors(staging, number, source)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from itertools import groupby
@@ -17,20 +17,20 @@ from typing import Literal, NamedTuple
 
 from kglm.errors import GraphError
 from kglm.files.records import decode_record
-from kglm.kg.arrays import canonical_id
 from kglm.kg.literals.literal import is_literal
-from kglm.kg.schema import FactRow
+from kglm.kg.schema import AUTHOR, DATATYPE, FactRow
 from kglm.kg.seals import REMEDY as SEAL_REMEDY
 from kglm.kg.store import Store
 
-Action = Literal["add", "remove", "link", "unlink", "create"]
-_INVERSE: dict[str, Action] = {"add": "remove", "remove": "add", "link": "unlink", "unlink": "link"}
-_KINDS = {"create": "create", "remove": "remove", "unlink": "remove", "add": "add", "link": "add"}
+Action = Literal["add", "remove", "link", "unlink", "cite", "uncite", "create", "type"]
+_OPPOSITES: tuple[tuple[Action, Action], ...] = (("add", "remove"), ("link", "unlink"), ("cite", "uncite"))
+_INVERSE: dict[str, Action] = {"type": "type", **{a: b for pair in _OPPOSITES for a, b in (pair, pair[::-1])}}
+_KINDS = {"type": "type", "create": "create"} | {
+    action: group for pair in _OPPOSITES for action, group in zip(pair, ("add", "remove"), strict=True)
+}
 _NUMBER = "(SELECT number FROM entity WHERE id = ?)"
 _FACT = f"head = ? AND relation = ? AND tail = {_NUMBER}"
 _CHECK = "check the graph with: kglm doctor KG"
-_Key = tuple[str, str]
-"""Relation and tail of a fact, by ids; the head is known."""
 
 
 class Change(NamedTuple):
@@ -38,7 +38,9 @@ class Change(NamedTuple):
 
     `add`, `remove`: the fact (head, relation, tail) with `rank`.
     `link`, `unlink`: the fact becomes, or stops being, a qualifier of the statement whose tail is `statement`.
+    `cite`, `uncite`: the texts `names` become, or stop being, sources of the fact.
     `create`: the entity `head` with `names`. An undo leaves it: an entity without facts has no effect.
+    `type`: the values of the relation `head` have the type `tail`; before, they had the type `statement`.
     """
 
     action: Action
@@ -58,162 +60,9 @@ class Conflict(Exception):
     """Another process edited the store after this edit was planned."""
 
 
-class HeadFacts:
-    """Facts and qualifiers of one head: those in the store, plus changes that are not stored yet.
-
-    Facts are read by key when they are asked for, so an edit of one fact of a hub reads one fact. Of a relation that is
-    loaded with `load`, all facts are read at once. `spellings` are the ids of each date or quantity that has several,
-    by canonical id.
-    """
-
-    def __init__(
-        self, store: Store, spellings: Mapping[str, Sequence[str]], head: str, changes: Iterable[Change] = ()
-    ) -> None:
-        self._store = store
-        self._spellings = spellings
-        self._head = head
-        self._loaded: dict[str, _RelationFacts] = {}
-        self._added: dict[_Key, FactRow] = {}
-        self._removed: set[_Key] = set()
-        self._linked: dict[tuple[_Key, _Key], bool] = {}
-        """Changed links (statement, qualifier), and whether they hold."""
-        self._link_ends: dict[_Key, dict[tuple[_Key, _Key], None]] = {}
-        """The changed links of a fact."""
-        self._statement_counts: dict[_Key, int] = {}
-        """Number of statements of the qualifiers for which it was asked."""
-        self.apply(change for change in changes if change.head == head)
-
-    def load(self, relation: str) -> None:
-        """Read all facts of a relation and their qualifiers, to remove many of them."""
-        if relation not in self._loaded:
-            self._loaded[relation] = _RelationFacts(self._store, self._head, relation)
-
-    def apply(self, changes: Iterable[Change]) -> None:
-        """Apply further changes of this head."""
-        for change in changes:
-            key = (change.relation, change.tail)
-            if change.action == "add":
-                self._added[key] = change.fact
-            elif change.action == "remove":
-                self._added.pop(key, None)
-                self._removed.add(key)
-            elif change.action in ("link", "unlink"):
-                link = (change.relation.partition(":")[0], change.statement), key
-                self._linked[link] = change.action == "link"
-                if key in self._statement_counts:
-                    self._statement_counts[key] += 1 if change.action == "link" else -1
-                for end in link:
-                    self._link_ends.setdefault(end, {})[link] = None
-
-    def _fact(self, key: _Key) -> FactRow | None:
-        if key in self._added or key in self._removed:
-            return self._added.get(key)
-        loaded = self._loaded.get(key[0])
-        if loaded is None:
-            return self._store.fact(self._head, *key)
-        rank = loaded.ranks.get(key[1])
-        return None if rank is None else FactRow(self._head, *key, rank)
-
-    def qualifiers_of(self, fact: FactRow) -> list[FactRow]:
-        loaded = self._loaded.get(fact.relation)
-        if loaded is None:
-            stored = [row for _, row in self._store.qualifiers_with(*fact[:3])]
-        else:
-            stored = loaded.qualifiers.get(fact.tail, [])
-        return self._with_changes(fact, stored, 1)
-
-    def statements_of(self, fact: FactRow) -> list[FactRow]:
-        if ":" not in fact.relation:
-            return []  # no qualifier
-        loaded = self._loaded.get(fact.relation)
-        if loaded is None:
-            stored = [row for _, row in self._store.statements_with(*fact[:3])]
-        else:
-            stored = loaded.statements.get(fact.tail, [])
-        return self._with_changes(fact, stored, 0)
-
-    def _count_statements(self, qualifier: FactRow) -> int:
-        """Number of statements of a qualifier; they are read once, however many of them are removed."""
-        key = (qualifier.relation, qualifier.tail)
-        if key not in self._statement_counts:
-            self._statement_counts[key] = len(self.statements_of(qualifier))
-        return self._statement_counts[key]
-
-    def _with_changes(self, fact: FactRow, stored: list[FactRow], end: Literal[0, 1]) -> list[FactRow]:
-        """Facts at one end of the links of `fact`: 0 its statements, 1 its qualifiers."""
-        own = (fact.relation, fact.tail)
-        keys = {(row.relation, row.tail): row for row in stored}
-        for link in self._link_ends.get(own, ()):
-            if link[1 - end] == own:
-                keys.pop(link[end], None)
-                if self._linked[link] and (other := self._fact(link[end])) is not None:
-                    keys[link[end]] = other
-        return list(keys.values())
-
-    def spellings_of(self, fact: FactRow) -> list[FactRow]:
-        """Stored facts equal to `fact`; a date can have two ids (`1970-00-00`, `1970-01-01`)."""
-        keys = dict.fromkeys([(fact.relation, fact.tail)])
-        if is_literal(fact.tail):
-            wanted = canonical_id(fact.tail)
-            keys = dict.fromkeys((fact.relation, tail) for tail in self._spellings.get(wanted, (fact.tail,)))
-            keys |= dict.fromkeys(
-                key for key in self._added if key[0] == fact.relation and canonical_id(key[1]) == wanted
-            )
-        return [row for key in keys if (row := self._fact(key)) is not None]
-
-    def remove(self, fact: FactRow) -> list[Change]:
-        """Remove a fact in all its spellings; return the changes."""
-        removed: list[Change] = []
-        for spelling in self.spellings_of(fact):
-            changes = self._removal(spelling)
-            self.apply(changes)
-            removed += changes
-        return removed
-
-    def remove_tails(self, relation: str, tails: Iterable[str]) -> list[Change]:
-        """Remove the facts of a relation with these tails; the same changes as of `remove` for each of them."""
-        self.load(relation)
-        loaded, changes = self._loaded[relation], []
-        for qualifying in {row.relation for rows in loaded.qualifiers.values() for row in rows}:
-            self.load(qualifying)
-        changed = self._removed | self._added.keys() | self._link_ends.keys()
-        for tail in tails:
-            rank = loaded.ranks.get(tail)
-            if rank is None or is_literal(tail) or loaded.is_linked(tail) or (relation, tail) in changed:
-                changes += self.remove(FactRow(self._head, relation, tail))
-            else:  # no other fact changes with it
-                changes.append(Change("remove", self._head, relation, tail, rank))
-                self._removed.add((relation, tail))
-        return changes
-
-    def _removal(self, fact: FactRow) -> list[Change]:
-        """Changes that remove a fact and its qualifiers; qualifiers shared with another statement stay."""
-        changes = [Change("unlink", *fact[:3], statement=statement.tail) for statement in self.statements_of(fact)]
-        for qualifier in self.qualifiers_of(fact):
-            changes.append(Change("unlink", *qualifier[:3], statement=fact.tail))
-            if self._count_statements(qualifier) == 1:
-                changes.append(Change("remove", *qualifier))
-        return [*changes, Change("remove", *fact)]
-
-
-class _RelationFacts:
-    """The stored facts of one head and relation, and their links, by tail."""
-
-    def __init__(self, store: Store, head: str, relation: str) -> None:
-        self.ranks = store.ranks_with(head, relation)
-        self.qualifiers: dict[str, list[FactRow]] = {}
-        for tail, row in store.qualifiers_with(head, relation):
-            self.qualifiers.setdefault(tail, []).append(row)
-        self.statements: dict[str, list[FactRow]] = {}
-        for tail, row in store.statements_with(head, relation) if ":" in relation else ():
-            self.statements.setdefault(tail, []).append(row)
-
-    def is_linked(self, tail: str) -> bool:
-        """True if the fact has qualifiers or is one."""
-        return tail in self.qualifiers or tail in self.statements
-
-
-def apply(store: Store, changes: Sequence[Change], *, expected: int, undoes: int | None = None) -> int:
+def apply(
+    store: Store, changes: Sequence[Change], *, expected: int, undoes: int | None = None, author: str | None = None
+) -> int:
     """Write an edit to disk and return its number. `expected` is the generation it was planned on."""
     with store.transaction() as connection:
         if store.generation != expected:
@@ -225,6 +74,8 @@ def apply(store: Store, changes: Sequence[Change], *, expected: int, undoes: int
             "INSERT INTO edit VALUES (?, ?, ?, ?)",
             (number, datetime.now(UTC).isoformat(timespec="seconds"), undoes, digest.hexdigest()),
         )
+        if author:
+            connection.execute("INSERT INTO meta VALUES (?, ?)", (f"{AUTHOR}{number}", author))
         _Writer(connection).perform(changes)
         detail = cache(lambda *values: json.dumps(values, ensure_ascii=False))  # of most changes the same
         connection.executemany(
@@ -266,7 +117,11 @@ def last_edit(store: Store) -> tuple[int, list[Change]]:
 def inverse(changes: Sequence[Change]) -> list[Change]:
     """Changes that undo `changes`; created entities stay."""
     return [
-        change._replace(action=_INVERSE[change.action]) for change in reversed(changes) if change.action in _INVERSE
+        change._replace(action=_INVERSE[change.action], tail=change.statement, statement=change.tail)
+        if change.action == "type"
+        else change._replace(action=_INVERSE[change.action])
+        for change in reversed(changes)
+        if change.action in _INVERSE
     ]
 
 
@@ -288,15 +143,23 @@ class _Writer:
             run = list(group)
             facts = [change for change in run if change.action in ("add", "remove")]
             links = [change for change in run if change.action in ("link", "unlink")]
+            sources = [change for change in run if change.action in ("cite", "uncite")]
             if kind == "create":
                 for change in run:
                     self._create(change)
+            elif kind == "type":
+                for change in run:
+                    self._set_type(change)
             elif kind == "remove":
                 self._unlink(links)
+                if sources:  # a graph of format 1 has no table for them
+                    self._uncite(sources)
                 self._remove(facts)
             else:
                 self._add(facts)
                 self._link(links)
+                if sources:
+                    self._cite(sources)
 
     def _create(self, change: Change) -> None:
         number = self._new_entity(change.head)
@@ -304,6 +167,16 @@ class _Writer:
             "INSERT INTO name VALUES (?, ?, ?, ?)",
             [(number, place, name, name.casefold()) for place, name in enumerate(change.names)],
         )
+
+    def _set_type(self, change: Change) -> None:
+        key = DATATYPE + change.head
+        if change.tail:
+            self._connection.execute(
+                "INSERT INTO meta VALUES (?, ?) ON CONFLICT(key) DO UPDATE SET value = excluded.value",
+                (key, change.tail),
+            )
+        else:
+            self._connection.execute("DELETE FROM meta WHERE key = ?", (key,))
 
     def _remove(self, facts: Sequence[Change]) -> None:
         self._connection.executemany(f"DELETE FROM fact WHERE {_FACT}", map(self._key, facts))
@@ -338,6 +211,21 @@ class _Writer:
         )
         if links and cursor.rowcount < len(links):
             raise GraphError("the statement of a qualifier is not in the graph", remedy=_CHECK)
+
+    def _cite(self, sources: Sequence[Change]) -> None:
+        self._connection.executemany(
+            f"INSERT OR IGNORE INTO source VALUES ((SELECT number FROM fact WHERE {_FACT}), ?)",
+            self._citations(sources),
+        )
+
+    def _uncite(self, sources: Sequence[Change]) -> None:
+        self._connection.executemany(
+            f"DELETE FROM source WHERE fact = (SELECT number FROM fact WHERE {_FACT}) AND text = ?",
+            self._citations(sources),
+        )
+
+    def _citations(self, sources: Sequence[Change]) -> Iterator[tuple[int, int, str, str]]:
+        return ((*self._key(change), text) for change in sources for text in change.names)
 
     def _key(self, change: Change) -> tuple[int, int, str]:
         """Values for the condition `_FACT`."""

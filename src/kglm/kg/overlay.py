@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kglm.errors import UnknownIdError
-from kglm.kg.arrays import IntArray, canonical_id
+from kglm.kg.arrays import IntArray, LongArray, canonical_id
 from kglm.kg.compiled import CompiledGraph
 from kglm.kg.ids import is_relation_id
 from kglm.kg.journal import Change
@@ -44,6 +44,8 @@ class Overlay:
         self.names: dict[int, tuple[str, ...]] = {}
         self.touched: dict[int, Edges | Mapping[_Edge, bool]] = {}
         """Changed nodes: their edges, or changes that are not merged yet; read them with `edges`."""
+        self.restated: set[tuple[int, int, int]] = set()
+        """Facts (head, relation index, tail) that were added, or whose rank, times or sources may have changed."""
 
     def copy(self) -> Overlay:
         """Independent copy; it shares the arrays, which are never written."""
@@ -52,6 +54,7 @@ class Overlay:
         copy.relations, copy.relation_numbers = list(self.relations), dict(self.relation_numbers)
         copy.ids, copy.numbers, copy.names = list(self.ids), dict(self.numbers), dict(self.names)
         copy.touched = dict(self.touched)
+        copy.restated = set(self.restated)
         return copy
 
     def __len__(self) -> int:
@@ -96,6 +99,19 @@ class Overlay:
         start, end = self.base.edge_offsets[number], self.base.edge_offsets[number + 1]
         return Edges(self.base.edge_relation[start:end], self.base.edge_tail[start:end])
 
+    def base_places(self, head: int, relation: int, tails: IntArray) -> LongArray:
+        """Places of edges among those of the compiled arrays; all of them must be there and unchanged."""
+        if head >= len(self.base):
+            return np.zeros(0, np.int64)
+        edges = self._first_edges(head)
+        start, end = np.searchsorted(edges.relation, [relation, relation + 1])
+        places = self.base.edge_offsets[head] + start + np.searchsorted(edges.tail[start:end], tails)
+        return np.asarray(places, np.int64)
+
+    def is_restated(self, head: int, relation: int, tail: int) -> bool:
+        """True if the fact of an edge, forward or reverse, is in `restated`."""
+        return ((tail, relation ^ 1, head) if relation & 1 else (head, relation, tail)) in self.restated
+
     def has_fact(self, head: int, relation: int, tail: int) -> bool:
         """True if the edge (head, relation index, tail) exists."""
         edges = self.edges(head)
@@ -120,8 +136,18 @@ class Overlay:
                 if not is_literal(change.tail):
                     back = shared(relation + 1, head, present)
                     reverse[tail] = {**reverse[tail], **back} if tail in reverse else back
+                if present:
+                    self.restated.add((head, relation, tail))
+            elif change.action in ("link", "unlink"):
+                self.restated.add(self._fact(change.head, change.relation.partition(":")[0], change.statement))
+            elif change.action in ("cite", "uncite"):
+                self.restated.add(self._fact(change.head, change.relation, change.tail))
         self._touch(forward)
         self._touch(reverse)
+
+    def _fact(self, head: str, relation: str, tail: str) -> tuple[int, int, int]:
+        """Nodes and relation index of a fact that is given by its ids."""
+        return self._node(head), 2 * self._relation(relation), self._node(tail)
 
     def _touch(self, wanted: Mapping[int, Mapping[_Edge, bool]]) -> None:
         """Record changes by node; a mapping may be that of several nodes, and is never written."""

@@ -12,15 +12,20 @@ from typing import TYPE_CHECKING
 
 from kglm.errors import GraphError, KglmError, LiteralError, UnknownIdError
 from kglm.kg.ids import REFLEXIVE, REVERSE, is_entity_id, is_item_id, is_relation_id
+from kglm.kg.literals.column_types import ColumnType
+from kglm.kg.literals.hints import is_about_dates
 from kglm.kg.literals.literal import (
     canonical_literal,
     is_date,
     is_literal,
     is_quantity,
+    is_text,
     literal_from_text,
     quantity_unit,
 )
 from kglm.kg.literals.quantities import Quantity, normal_unit, parse_quantity, unit_spellings
+from kglm.kg.literals.texts import text_id
+from kglm.kg.literals.units import Unit
 from kglm.kg.store import Found
 from kglm.kg.suggest import suggest
 
@@ -39,7 +44,7 @@ def resolve_entity(graph: KnowledgeGraph, text: str) -> str:
     text = " ".join(text.split())
     if is_entity_id(text):
         if is_literal(text):
-            raise GraphError(f"{text!r} is a date or quantity", remedy="give an entity here")
+            raise GraphError(f"{text!r} is a literal", remedy="give an entity here")
         return graph.id(graph.number(text))
     found = [hit for hit in graph.search(text, 50) if hit.match.casefold() == text.casefold()]
     found += _created_with_name(graph, text)
@@ -152,14 +157,21 @@ def resolve_tail(graph: KnowledgeGraph, head: str, relation: str, text: str) -> 
 
     The relation's other tails decide whether "1984" is a date or a quantity, and which unit a number has.
     """
-    text = " ".join(text.split())
+    whole, text = text, " ".join(text.split())
     if is_literal(text):
         return _as_stored(graph, canonical_literal(text))
     if is_item_id(text):
         return graph.id(graph.number(text))
+    if (declared := graph.datatype(relation)) and (literal := _declared(graph, declared, whole)):
+        return literal
     samples = sample_tails(graph, head, relation)
-    kinds = Counter("date" if is_date(id) else "quantity" if is_literal(id) else "entity" for id in samples)
+    kinds = Counter(
+        "date" if is_date(id) else "text" if is_text(id) else "quantity" if is_literal(id) else "entity"
+        for id in samples
+    )
     match kinds.most_common(1):
+        case [("text", _)]:
+            return _as_stored(graph, text_id(whole))
         case [("date", _)]:
             return _as_stored(graph, _typed_date(graph, text))
         case [("quantity", _)]:
@@ -167,10 +179,21 @@ def resolve_tail(graph: KnowledgeGraph, head: str, relation: str, text: str) -> 
     try:
         return resolve_entity(graph, text)
     except UnknownIdError as unknown:
-        literal = literal_from_text(text)
+        names = graph.relation_names(relation)
+        literal = literal_from_text(text, "date" if any(map(is_about_dates, names)) else "quantity")
         if literal is None:
             raise unknown
         return _as_stored(graph, literal)
+
+
+def _declared(graph: KnowledgeGraph, declared: str, text: str) -> str | None:
+    """Id of a value of a relation whose type is stored; None for an entity."""
+    units: list[Unit] = []
+    literal = ColumnType.parse(declared).read(text, units.append)
+    for unit in units:
+        if unit.id not in graph:
+            raise LiteralError(f"the graph has no unit {unit.names[0]!r}", remedy="edit it with: kglm kg edit --create")
+    return literal and _as_stored(graph, literal)
 
 
 def sample_tails(graph: KnowledgeGraph, head: str, relation: str) -> list[str]:

@@ -5,9 +5,11 @@ name(entity, position, text, folded)         position 0 is the label, the rest a
 relation(number, id, label)                  number 0 is `@@REFLEXIVE@@`
 fact(number, head, relation, tail, rank)     rank 0 normal, 1 preferred; each triple once
 qualifier(statement, fact)                   `fact` (relation P…:P…) qualifies the fact `statement`
+source(fact, text)                           a source of the fact: the id of a work, an address, or a text
 redirect(source, target)                     Wikipedia titles
 edit, change                                 the journal: edits, their time, their changes, and which edit they undo
-meta(key, value)                             digest of the import, language
+meta(key, value)                             digest of the import, language; `datatype:P…` the type of a relation's
+                                             values, `author:N` who made edit N
 """
 
 from __future__ import annotations
@@ -17,9 +19,14 @@ from typing import NamedTuple
 
 from kglm.kg.ids import REFLEXIVE
 
-VERSION = 1
+VERSION = 2
+READABLE = (1, 2)
+"""Formats that this version reads. Graphs of format 1 have no table `source`."""
 APPLICATION_ID = 0x6B676C6D  # "kglm" in ASCII: identifies graph files
 RANKS = ("normal", "preferred")
+PREFERRED = RANKS.index("preferred")
+DATATYPE, AUTHOR = "datatype:", "author:"
+"""Beginnings of keys in the table `meta`."""
 
 SCHEMA = """
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -37,6 +44,7 @@ CREATE TABLE fact(
 CREATE TABLE qualifier(
     statement INTEGER NOT NULL REFERENCES fact, fact INTEGER NOT NULL REFERENCES fact,
     PRIMARY KEY (statement, fact)) WITHOUT ROWID;
+CREATE TABLE source(fact INTEGER NOT NULL REFERENCES fact, text TEXT NOT NULL, PRIMARY KEY (fact, text)) WITHOUT ROWID;
 CREATE TABLE redirect(source TEXT PRIMARY KEY, target TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE edit(
     number INTEGER PRIMARY KEY, time TEXT NOT NULL, undoes INTEGER REFERENCES edit, digest TEXT NOT NULL);
@@ -74,9 +82,10 @@ def create_schema(connection: sqlite3.Connection, schema: str = "main") -> None:
     connection.execute(f"INSERT INTO {schema}.relation VALUES (0, ?, 'itself')", (REFLEXIVE,))
 
 
-def schema_statements() -> set[str]:
-    """Definitions of the tables and indexes, as SQLite stores them."""
-    return {statement.strip().rstrip(";") for statement in (SCHEMA + INDEXES).split(";\n") if statement.strip()}
+def schema_statements(version: int) -> set[str]:
+    """Definitions of the tables and indexes of a format, as SQLite stores them."""
+    statements = {statement.strip().rstrip(";") for statement in (SCHEMA + INDEXES).split(";\n") if statement.strip()}
+    return statements if version > 1 else {each for each in statements if not each.startswith("CREATE TABLE source")}
 
 
 def create_indexes(connection: sqlite3.Connection, schema: str = "main") -> None:

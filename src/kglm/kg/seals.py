@@ -28,7 +28,8 @@ from kglm.files import atomic_file, read_record
 from kglm.files.checksums import Checksums, checksums_of_file
 from kglm.files.records import Count, HexHash, decode_record, to_json
 
-TABLES = ("entity", "name", "relation", "fact", "qualifier", "redirect", "edit", "change", "meta")
+TABLES = ("entity", "name", "relation", "fact", "qualifier", "source", "redirect", "edit", "change", "meta")
+"""Sealed tables. A graph of format 1 has no table `source`."""
 KEY = "seal"
 REMEDY = "restore it from a copy or import it again; if you changed it on purpose: kglm doctor KG --accept"
 SUFFIX = ".checksums"
@@ -86,10 +87,16 @@ def row_hash(row: tuple[object, ...]) -> int:
     return xxhash.xxh3_64_intdigest(repr(row).encode())
 
 
+def sealed_tables(connection: sqlite3.Connection, schema: str = "main") -> list[str]:
+    """The tables of `TABLES` that this graph has, whatever its format."""
+    [version] = connection.execute(f"PRAGMA {schema}.user_version").fetchone()
+    return [table for table in TABLES if version > 1 or table != "source"]
+
+
 def compute_seal(connection: sqlite3.Connection, schema: str = "main") -> Seal:
     """The seal of the tables as they are now."""
     seal = {}
-    for table in TABLES:
+    for table in sealed_tables(connection, schema):
         rows = connection.cursor().execute(f"SELECT * FROM {schema}.{table}{_without_seal(table)}")
         count = total = 0
         for row in rows:
@@ -112,7 +119,7 @@ def read_seal(connection: sqlite3.Connection, place: Path) -> Seal | None:
         seal = decode_record(str(row[0]).encode(), Seal, place)
     except DataError as error:
         raise DamagedError(f"its seal is damaged ({error.what})", place=place, remedy=REMEDY) from error
-    if set(seal) != set(TABLES):
+    if set(seal) != set(sealed_tables(connection)):
         raise DamagedError("its seal does not list all tables", place=place, remedy=REMEDY)
     return seal
 
@@ -135,7 +142,7 @@ class SealedChanges:
         self._connection = connection
         self._changes: dict[str, tuple[int, int]] = {}
         connection.create_function("seal_row", -1, self._count)
-        for table in TABLES:
+        for table in sealed_tables(connection):
             columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
             new, old = (", ".join(f"{side}.{column}" for column in columns) for side in ("NEW", "OLD"))
             added, removed = f"SELECT seal_row('{table}', 1, {new});", f"SELECT seal_row('{table}', -1, {old});"

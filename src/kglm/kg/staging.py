@@ -21,9 +21,10 @@ import msgspec
 
 from kglm.errors import DataError, KglmError
 from kglm.files import sync_directory, writing
+from kglm.kg.ids import SOURCE_PROPERTIES
 from kglm.kg.importers.records import Batch
 from kglm.kg.literals.literal import is_literal
-from kglm.kg.schema import create_indexes, create_schema
+from kglm.kg.schema import DATATYPE, create_indexes, create_schema
 from kglm.kg.seals import BlockChecks, ImportRecord, compute_seal, content_state, write_seal
 from kglm.progress import Advance
 
@@ -41,6 +42,7 @@ CREATE TABLE entity(id TEXT, description TEXT, title TEXT);
 CREATE TABLE name(id TEXT, kind INTEGER, text TEXT);
 CREATE TABLE fact(head TEXT, relation TEXT, tail TEXT, rank INTEGER, statement TEXT);
 CREATE TABLE qualifier(statement TEXT, property TEXT, value TEXT);
+CREATE TABLE source(statement TEXT, text TEXT);
 CREATE TABLE relation(id TEXT, label TEXT);
 CREATE TABLE redirect(source TEXT, target TEXT);
 CREATE TABLE skipped(reason TEXT PRIMARY KEY, count INTEGER NOT NULL);
@@ -106,6 +108,8 @@ class Staging:
                 with self._connection:
                     self._connection.executescript(f"BEGIN; {_SCHEMA}")
                     self._connection.execute("INSERT INTO job VALUES (?)", (text,))
+            with self._connection:  # an import that an earlier version began has no such table
+                self._connection.execute("CREATE TABLE IF NOT EXISTS datatype(relation TEXT, type TEXT)")
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, isolation_level="IMMEDIATE")
@@ -134,9 +138,15 @@ class Staging:
             connection.executemany("INSERT INTO entity VALUES (?, ?, ?)", batch.entities)
             connection.executemany("INSERT INTO name VALUES (?, ?, ?)", batch.names)
             connection.executemany("INSERT INTO fact VALUES (?, ?, ?, ?, ?)", batch.facts)
-            connection.executemany("INSERT INTO qualifier VALUES (?, ?, ?)", batch.qualifiers)
+            qualifiers = [row for row in batch.qualifiers if row[1] not in SOURCE_PROPERTIES]
+            for key, property, value in batch.qualifiers:
+                if property in SOURCE_PROPERTIES:
+                    batch.source(key, value)
+            connection.executemany("INSERT INTO qualifier VALUES (?, ?, ?)", qualifiers)
+            connection.executemany("INSERT INTO source VALUES (?, ?)", batch.sources)
             connection.executemany("INSERT INTO relation VALUES (?, ?)", batch.relations)
             connection.executemany("INSERT INTO redirect VALUES (?, ?)", batch.redirects)
+            connection.executemany("INSERT INTO datatype VALUES (?, ?)", batch.datatypes)
             connection.executemany(
                 "INSERT INTO skipped VALUES (?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count",
                 batch.skipped.items(),
@@ -224,7 +234,7 @@ class Staging:
         )
 
     def _keep_near(self, seeds: Iterable[str], hops: int) -> None:
-        """Keep facts whose head and tail are within `hops` of the seeds; a date or quantity is kept with its head."""
+        """Keep facts whose head and tail are within `hops` of the seeds; a literal is kept with its head."""
         execute = self._connection.execute
         execute("CREATE INDEX all_fact_head ON all_fact(head)")
         execute("CREATE INDEX all_fact_tail ON all_fact(tail)")
@@ -239,14 +249,14 @@ class Staging:
         for hop in range(1, hops + 1):
             execute(
                 "INSERT OR IGNORE INTO near SELECT f.tail, ?1 FROM near n JOIN all_fact f ON f.head = n.id"
-                " WHERE n.hop = ?1 - 1 AND f.tail NOT GLOB '[TV]::*'"
+                " WHERE n.hop = ?1 - 1 AND f.tail NOT GLOB '[STV]::*'"
                 " UNION SELECT f.head, ?1 FROM near n JOIN all_fact f ON f.tail = n.id WHERE n.hop = ?1 - 1"
                 " AND NOT EXISTS (SELECT 1 FROM hub WHERE hub.id = n.id AND hub.relation = f.relation)",
                 (hop,),
             )
         execute(
             "DELETE FROM all_fact WHERE head NOT IN (SELECT id FROM near)"
-            " OR (tail NOT GLOB '[TV]::*' AND tail NOT IN (SELECT id FROM near))"
+            " OR (tail NOT GLOB '[STV]::*' AND tail NOT IN (SELECT id FROM near))"
         )
 
     def _write_entities(self, filtered: bool) -> None:
@@ -303,6 +313,13 @@ class Staging:
             " CROSS JOIN graph.fact s ON s.head = h.number AND s.relation = r.number AND s.tail = t.number"
             " CROSS JOIN graph.fact q ON q.head = h.number AND q.relation = qr.number AND q.tail = qt.number"
         )
+        execute(
+            "INSERT OR IGNORE INTO graph.source SELECT s.number, x.text FROM main.source x"
+            " CROSS JOIN main.fact f ON f.statement = x.statement"
+            " CROSS JOIN graph.entity h ON h.id = f.head CROSS JOIN graph.relation r ON r.id = f.relation"
+            " CROSS JOIN graph.entity t ON t.id = f.tail"
+            " CROSS JOIN graph.fact s ON s.head = h.number AND s.relation = r.number AND s.tail = t.number"
+        )
         [written] = execute("SELECT count(*) FROM graph.fact").fetchone()
         return int(staged) - int(written)
 
@@ -318,10 +335,18 @@ class Staging:
             "SELECT entity, position, text FROM graph.name ORDER BY entity, position",
             "SELECT id, number, coalesce(label, '') FROM graph.relation ORDER BY number",
             "SELECT head, relation, tail FROM graph.fact ORDER BY number",
+            "SELECT 'rank', number, rank FROM graph.fact WHERE rank > 0 ORDER BY number",
+            "SELECT 'qualifier', statement, fact FROM graph.qualifier ORDER BY statement, fact",
+            "SELECT 'source', fact, text FROM graph.source ORDER BY fact, text",
         ):
             for first, second, third in self._connection.execute(query):
                 digest.update(f"{first}\t{second}\t{third}\n".encode())
         values = {"identity": digest.hexdigest(), "language": language}
         self._connection.executemany("INSERT INTO graph.meta VALUES (?, ?)", values.items())
+        self._connection.execute(
+            "INSERT OR IGNORE INTO graph.meta SELECT ? || relation, type FROM main.datatype"
+            " WHERE relation IN (SELECT id FROM graph.relation) ORDER BY rowid",
+            (DATATYPE,),
+        )
         write_seal(self._connection, compute_seal(self._connection, "graph"), "graph")
         self._state = content_state(self._connection, "graph")

@@ -6,6 +6,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ from kglm.errors import DataError, KglmError, VersionError
 from kglm.files import reading, writing
 from kglm.kg.ids import normalise_title
 from kglm.kg.integrity import Integrity
-from kglm.kg.schema import APPLICATION_ID, VERSION, FactRow
+from kglm.kg.schema import APPLICATION_ID, DATATYPE, READABLE, FactRow
 from kglm.kg.seals import SealedChanges, compute_seal, write_seal
 
 BUSY_SECONDS = 30
@@ -122,19 +123,25 @@ class Store:
 
     def _check_version(self) -> None:
         [[application]] = self.rows("PRAGMA application_id")
-        [[version]] = self.rows("PRAGMA user_version")
         if application != APPLICATION_ID:
             raise DataError(
                 "is an SQLite file, but not a knowledge graph",
                 place=self.path,
                 remedy="create one with: kglm kg import SOURCE --to KG",
             )
-        if version != VERSION:
+        if self.version not in READABLE:
             raise VersionError(
-                f"has graph format {version}; this version of kglm reads format {VERSION}",
+                f"has graph format {self.version}; this version of kglm reads formats"
+                f" {' and '.join(map(str, READABLE))}",
                 place=self.path,
                 remedy="import it again, or use the version of kglm that wrote it",
             )
+
+    @cached_property
+    def version(self) -> int:
+        """Format of the file: see `schema.READABLE`."""
+        [[version]] = self.rows("PRAGMA user_version")
+        return int(version)
 
     def check(self) -> None:
         """Compare every byte of the file with its checksum, once; raise DamagedError if it differs."""
@@ -277,6 +284,11 @@ class Store:
         )
         return [Found(id, label, match, facts, about) for id, match, _, facts, label, about in rows]
 
+    def datatype(self, relation: str) -> str:
+        """Type of the values of a relation; empty if none is stored."""
+        rows = self.checked_rows("SELECT value FROM meta WHERE key = ?", (DATATYPE + relation,))
+        return str(rows[0][0]) if rows else ""
+
     def by_title(self, title: str) -> str | None:
         """Entity id of a Wikipedia title after following redirects; None if there is none or redirects form a cycle."""
         seen: set[str] = set()
@@ -342,6 +354,29 @@ class Store:
             (head, relation) if tail is None else (head, relation, tail),
         )
         return [(id, FactRow(head, *other)) for id, *other in rows]
+
+    def sources_with(self, head: str, relation: str) -> dict[str, tuple[str, ...]]:
+        """Sources of the facts of a head and relation, by tail; facts without any are missing."""
+        found: dict[str, tuple[str, ...]] = {}
+        if self.version > 1:
+            for tail, text in self.checked_rows(
+                f"SELECT t.id, s.text FROM (SELECT number, tail FROM fact WHERE {_KEY}) f"
+                " CROSS JOIN source s ON s.fact = f.number JOIN entity t ON t.number = f.tail ORDER BY f.tail, s.text",
+                (head, relation),
+            ):
+                found[tail] = (*found.get(tail, ()), text)
+        return found
+
+    def sources_of(self, head: str, relation: str, tail: str) -> tuple[str, ...]:
+        """Sources of one fact."""
+        if self.version == 1:
+            return ()
+        rows = self.checked_rows(
+            "SELECT text FROM source WHERE fact ="
+            f" (SELECT number FROM fact WHERE {_KEY} AND tail = {_ENTITY}) ORDER BY text",
+            (head, relation, tail),
+        )
+        return tuple(text for [text] in rows)
 
     def count_unlinked(self, head: str, relation: str) -> int:
         """Number of facts of a head and relation that qualify no statement."""

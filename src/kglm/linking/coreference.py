@@ -33,6 +33,7 @@ PLURAL = frozenset(["they", "them", "their", "theirs", "themselves"])
 PRONOUNS = MALE | FEMALE | NEUTER | PLURAL
 DETERMINERS = frozenset(["the", "this", "that"])
 _EXPLETIVE = frozenset(["that", "to", "clear", "possible", "likely", "unlikely", "important", "common", "difficult"])
+_WEATHER = frozenset(["rains", "rained", "raining", "snows", "snowed", "snowing"])
 _BE = frozenset(["is", "was", "seems", "seemed", "appears", "appeared", "became", "has", "would", "may", "might"])
 
 
@@ -168,7 +169,7 @@ class _TextResolver:
             if small in NEUTER and _is_expletive(self._tokens, at):
                 return None
             return self._best([entity for entity in self._recent.values() if _agrees(small, entity.traits)], at, at + 1)
-        if small in DETERMINERS:
+        if small in DETERMINERS and not (at and self._tokens[at - 1] in _BE):  # "is the singer" refers to nobody
             return self._nominal(at)
         if word in self._by_name_part and len(word) > 2 and at not in self._covered and _stands_alone(self._tokens, at):
             return self._best(list(self._by_name_part[word].values()), at, at + 1, far=True)
@@ -227,4 +228,6 @@ def _agrees(pronoun: str, traits: Traits) -> bool:
 def _is_expletive(tokens: Sequence[str], at: int) -> bool:
     """True if "it" refers to no entity, as in "it is clear that"."""
     after = [token.casefold() for token in tokens[at + 1 : at + 5]]
-    return bool(after) and after[0] in _BE and bool(_EXPLETIVE & set(after[1:]))
+    if not after or after[0] in _WEATHER:
+        return bool(after)
+    return after[0] in _BE and bool((_EXPLETIVE | _WEATHER) & set(after[1:]))

@@ -1,33 +1,38 @@
-"""Entity linker: find the names in a text and give a probability to each candidate entity.
+"""Entity linker: find the names in a text and give a probability to each candidate entity and to NIL, none of them.
 
-A mention is the longest name of the graph at its position; its first word has a capital letter or a digit. All entities
-of that name are candidates. A candidate's score is a weighted sum of features: its number of facts and of training
-mentions, whether the name is its label rather than an alias, how often links with this text lead to it, whether a link
-of the same text does, overlap of its relations and neighbours with the context, and facts shared with candidates of
-nearby mentions. A softmax over the candidates turns scores into probabilities (a conditional logit). The weights are
-set by hand; `benchmarks/linker.py` compares them with fitted ones on hidden links. Frequent link texts of an entity
-count as its aliases.
+A mention is the longest name of the graph at its position; its first word has a capital letter or a digit. A name of
+several words in small letters ("barack obama") counts as well. All entities of that name are candidates, and the
+entities whose full name the text has used before ("Abraham Lincoln … Lincoln"). The score of a candidate e is a
+weighted sum of features f(e): its number of facts, whether the name is its label, links with this text elsewhere, the
+overlap of the context with its relations and neighbours, the kind of thing that the text states, the relations that it
+asks for. The score of NIL weighs features g of the mention (see `context`): part of a longer name, a plain word.
 
-Legend: N candidates of one mention, F features.
+    p(e) ∝ exp(w · f(e)),    p(NIL) ∝ exp(v · g),    Σ_e p(e) + p(NIL) = 1
+
+`benchmarks/linker.py` fits the weights (a conditional logit with a Gaussian prior) and measures them.
+
+Legend: N candidates of one mention, F features of candidates, G features of NIL.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import lru_cache
-from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from kglm.kg.arrays import run_starts
 from kglm.kg.graph import KnowledgeGraph
 from kglm.linking.anchors import Anchors
-from kglm.linking.name_index import NameIndex, hash_label, hash_name
+from kglm.linking.candidates import CandidateFacts, CandidateReader, RelationNames
+from kglm.linking.context import TextView
+from kglm.linking.kinds import Kind, agreement, stated_nouns
+from kglm.linking.name_index import NameIndex, hash_name
+from kglm.linking.traits import TraitReader
+from kglm.linking.weights import NIL_WEIGHTS, WEIGHTS
+from kglm.text.document import END, START
 from kglm.text.function_words import is_content
-from kglm.text.tokenizer import tokenizer
 
 Floats = npt.NDArray[np.float64]
 FEATURES = (
@@ -39,16 +44,29 @@ FEATURES = (
     "related words",
     "neighbour words",
     "facts with others",
+    "facts with near others",
+    "stated class",
+    "stated kind",
+    "named relation",
+    "relation after it",
+    "title",
+    "short name",
+    "earlier",
+    "no proper name",
 )
-WEIGHTS = (0.3, 1.6, 1.0, 1.0, 4.0, 0.5, 0.6, 1.5)
-"""One weight per feature, set by hand: weights fitted on 715 ambiguous links of one corpus were worse on another."""
+RELATIVE = (FEATURES.index("facts"), FEATURES.index("introductions"))
+"""Features that only compare candidates: how well known the best one is says nothing about NIL."""
 MAX_CANDIDATES = 30
-NEIGHBOURS = 60
-"""Tails of a candidate whose names are compared with the context."""
 CONTEXT = 40
 """Words on each side of a mention that form its context."""
-HUB = 4_000
-"""Above this degree, facts shared with other candidates are not checked."""
+NEAR = 12
+"""Words to another name that counts as near."""
+BEFORE, AFTER = 5, 9
+"""Words before and after a mention, in its sentence, that may name one of its relations."""
+DIRECTLY = 4
+"""Words right after a mention that may say what it has: "X was born in" is a person."""
+SURE = 0.5
+"""Probability from which an entity is remembered for later names of the text."""
 
 
 class Candidate(NamedTuple):
@@ -59,7 +77,7 @@ class Candidate(NamedTuple):
 
 
 class LinkedName(NamedTuple):
-    """A name in a text, words [start, end), and its candidates, the most probable first; they sum to 1."""
+    """A name in a text, words [start, end), and its candidates, the most probable first; with NIL they sum to 1."""
 
     start: int
     end: int
@@ -71,24 +89,19 @@ class LinkedName(NamedTuple):
         return cls(start, end, (Candidate(node, 1.0),))
 
     @property
-    def node(self) -> int:
-        """The most probable entity."""
-        return self.candidates[0].node
+    def p_nil(self) -> float:
+        """Probability that the name refers to no entity of the graph."""
+        return max(0.0, 1.0 - sum(candidate.p for candidate in self.candidates))
+
+    @property
+    def node(self) -> int | None:
+        """The most probable entity; None if NIL is more probable."""
+        best = next(iter(self.candidates), None)
+        return None if best is None or best.p < self.p_nil else best.node
 
 
-class _CandidateFacts(NamedTuple):
-    """Features of a candidate that do not depend on the text."""
-
-    facts: float
-    label: int | None
-    """Hash H of its label."""
-    introductions: float
-    relation_words: frozenset[str]
-    """Words of the labels of its relations."""
-    neighbour_words: frozenset[str]
-    """Words of the labels of its tails."""
-    tails: npt.NDArray[np.int32]
-    """Sorted."""
+Mention = tuple[int, int, Sequence[int]]
+"""Start, end and candidates of a name."""
 
 
 class Linker:
@@ -99,71 +112,90 @@ class Linker:
         graph: KnowledgeGraph,
         names: NameIndex | None = None,
         introductions: Mapping[int, int] | None = None,
-        weights: Sequence[float] = WEIGHTS,
+        weights: tuple[Sequence[float], Sequence[float]] = (WEIGHTS, NIL_WEIGHTS),
         anchors: Anchors | None = None,
+        traits: TraitReader | None = None,
+        nil_bias: float = 0.0,
     ) -> None:
+        """`introductions`: number of training mentions by node; `weights`: of `FEATURES` and of `NIL_FEATURES`.
+
+        `nil_bias` is added to the score of NIL, for texts that name entities of the graph more often than articles do.
+        """
         self.graph = graph
         self.names = NameIndex.for_graph(graph) if names is None else names
         self._anchors = anchors or Anchors()
         if anchors is not None:
             self.names = self.names.including(anchors.names())
-        self._introductions = introductions or {}
-        self._weight_F = np.array(weights)
-        self._relation_words = lru_cache(None)(self._words_of_relation)
-        self._candidate_facts = lru_cache(1 << 13)(self._read_candidate_facts)
+        self._weight_F, self._weight_G = (np.array(each, np.float64) for each in weights)
+        self._weight_G[0] += nil_bias  # the weight of the constant feature
+        self.traits = traits or TraitReader(graph)
+        self._candidates = CandidateReader(graph, self.traits, introductions or {})
+        self._relations = RelationNames(graph)
 
     def link(self, words: Sequence[str], given: Sequence[tuple[int, int, int]] = ()) -> list[LinkedName]:
         """Link all names, in order. Spans `given` as (start, end, node) stay and help to disambiguate the others."""
-        spans = sorted([*((start, end, [node]) for start, end, node in given), *self.mentions(words, given)])
+        mentions = self.mentions(words, given)
+        spans = sorted([*((start, end, [node]) for start, end, node in given), *mentions])
         given_spans = {(start, end) for start, end, _ in given}
         starts = [start for start, _, _ in spans]
-        own = self._link_texts(words, given)
+        text = LinkedText(self, words, given, [(start, end) for start, end, _ in spans])
         found = []
         for index, (start, end, nodes) in enumerate(spans):
             if (start, end) in given_spans:
-                found.append(LinkedName.certain(start, end, nodes[0]))
-                continue
-            around = range(bisect_left(starts, start - CONTEXT), bisect_right(starts, end + CONTEXT))
-            near = set[int]().union(*(spans[other][2] for other in around if other != index))
-            p_N = self.probabilities(words, start, end, nodes, near, own)
-            order = np.argsort(-p_N, kind="stable")
-            found.append(LinkedName(start, end, tuple(Candidate(nodes[n], float(p_N[n])) for n in order.tolist())))
+                name = LinkedName.certain(start, end, nodes[0])
+            else:
+                around = range(bisect_left(starts, start - CONTEXT), bisect_right(starts, end + CONTEXT))
+                name = text.linked(start, end, nodes, [spans[other] for other in around if other != index])
+            text.remember(name)
+            found.append(name)
         return found
 
-    @staticmethod
-    def _link_texts(words: Sequence[str], given: Sequence[tuple[int, int, int]]) -> dict[int, int]:
-        """Map the hash H of each given span's words to its entity; the last one wins."""
-        return {hash_name(words[start:end]): node for start, end, node in given}
-
-    def probabilities(
-        self,
-        words: Sequence[str],
-        start: int,
-        end: int,
-        nodes: Sequence[int],
-        near: Collection[int] = (),
-        own: Mapping[int, int] | None = None,
-    ) -> Floats:
-        """Probability of each candidate in `nodes` that words [start, end) refer to it."""
-        score_N = self.features(words, start, end, nodes, set(near), own) @ self._weight_F
-        p_N = np.exp(score_N - score_N.max())
+    def probabilities(self, words: Sequence[str], start: int, end: int, nodes: Sequence[int]) -> Floats:
+        """Probability of each candidate in `nodes` that words [start, end) refer to it, given that they do to one."""
+        p_of = dict(LinkedText(self, words, (), [(start, end)]).linked(start, end, nodes).candidates)
+        p_N = np.array([p_of[node] for node in nodes])
         return np.asarray(p_N / p_N.sum())
 
     def mentions(
         self, words: Sequence[str], given: Sequence[tuple[int, int, int]] = ()
     ) -> list[tuple[int, int, list[int]]]:
-        """(start, end, candidates) of the names outside the given spans; where names overlap, the longest wins."""
+        """(start, end, candidates) of the names outside the given spans; where names overlap, the longest wins.
+
+        Names in small letters come last. "Vancouver, British Columbia" is two names, of which the first is unambiguous.
+        """
         covered = np.zeros(len(words), np.bool_)
         for start, end, _ in given:
             covered[start:end] = True
-        spans = [span for span in self.names.spans(words) if _is_name(words[span[0] : span[1]])]
-        spans.sort(key=lambda span: (span[0] - span[1], span[0]))
+        capital = [span for span in self.names.spans(words) if _is_name(words[span[0] : span[1]])]
         found = []
-        for start, end, nodes in spans:
-            if not covered[start:end].any():
+        for spans in (capital, self._small_names(words)):
+            for start, end, nodes in sorted(spans, key=lambda span: (span[0] - span[1], span[0])):
+                if covered[start:end].any():
+                    continue
+                if "," in words[start + 1 : end - 1]:
+                    end, nodes = self._before_comma(words, start, end, nodes)
                 covered[start:end] = True
                 found.append((start, end, self._highest_degree(nodes)))
         return sorted(found)
+
+    def _before_comma(
+        self, words: Sequence[str], start: int, end: int, nodes: Sequence[int]
+    ) -> tuple[int, Sequence[int]]:
+        """End and candidates of the part of a name before its first comma, if the part is a name of the same entity."""
+        comma = list(words).index(",", start, end)
+        same = sorted(set(self.names[words[start:comma]]) & set(nodes))
+        return (comma, same) if same else (end, nodes)
+
+    def _small_names(self, words: Sequence[str]) -> list[tuple[int, int, Sequence[int]]]:
+        """Names of several content words that the text has in small letters."""
+        raised = [word.capitalize() if is_content(word) else word for word in words]
+        return [
+            span
+            for span in self.names.spans(raised)
+            if words[span[0]].islower()
+            and sum(map(is_content, words[span[0] : span[1]])) > 1
+            and all(word == word.lower() for word in words[span[0] : span[1]])
+        ]
 
     def candidates(self, name: Sequence[str]) -> list[int]:
         """Entities of a name; above `MAX_CANDIDATES`, those with the most facts."""
@@ -175,64 +207,125 @@ class Linker:
         degree = self.graph.degrees(nodes)
         return [nodes[n] for n in np.argsort(-degree, kind="stable")[:MAX_CANDIDATES].tolist()]
 
-    def features(
+
+class LinkedText:
+    """One text while its names are linked from left to right."""
+
+    def __init__(
         self,
+        linker: Linker,
         words: Sequence[str],
-        start: int,
-        end: int,
-        nodes: Sequence[int],
-        near: set[int],
-        own: Mapping[int, int] | None = None,
-    ) -> Floats:
-        """Features of each candidate (N × F). `near`: candidates of nearby mentions; `own`: entities of the given
-        spans of this text, by hash H of their words."""
+        given: Sequence[tuple[int, int, int]],
+        spans: Collection[tuple[int, int]],
+    ) -> None:
+        """`spans`: all names of the text."""
+        self._linker = linker
+        self._words = words
+        self._view = TextView(words, spans)
+        self._own = {hash_name(words[start:end]): node for start, end, node in given}
+        """Entity of each given span by the hash H of its words; the last one wins."""
+        self._earlier: dict[tuple[str, ...], dict[int, float]] = {}
+        """Probability of the entities that names and short names of this text have referred to."""
+
+    def linked(self, start: int, end: int, nodes: Sequence[int], others: Sequence[Mention] = ()) -> LinkedName:
+        """The name at words [start, end) with the probabilities of its candidates, given `others` around it."""
+        nodes = self.candidates(start, end, nodes)
+        feature_NF, nil_G = self.features(start, end, nodes, others)
+        score_N = np.append(feature_NF @ self._linker._weight_F, nil_G @ self._linker._weight_G)
+        p_N = np.exp(score_N - score_N.max())
+        p_N = p_N[:-1] / p_N.sum()
+        order = np.argsort(-p_N, kind="stable").tolist()
+        return LinkedName(start, end, tuple(Candidate(nodes[n], float(p_N[n])) for n in order))
+
+    def candidates(self, start: int, end: int, nodes: Sequence[int]) -> list[int]:
+        """Entities with this name, and those that the text has called so before."""
+        return list(dict.fromkeys([*nodes, *self._earlier.get(tuple(self._words[start:end]), ())]))
+
+    def remember(self, name: LinkedName) -> None:
+        """Take a linked name into account for the later ones."""
+        if name.node is None or name.candidates[0].p < SURE:
+            if name.node is None:
+                self._view.add_unknown(name.start, name.end)
+            return
+        node, p = name.candidates[0]
+        words = tuple(self._words[name.start : name.end])
+        parts: set[tuple[str, ...]] = {words}
+        if node >= 0:
+            entity = self._linker._candidates.of(node)
+            parts |= {(part,) for part in entity.name_parts}
+            if entity.kind in (None, "person") and len(words) > 1:
+                parts |= {(words[0],), (words[-1],)}
+        for part in parts:
+            nodes = self._earlier.setdefault(part, {})
+            nodes[node] = max(p, nodes.get(node, 0.0))
+
+    def features(self, start: int, end: int, nodes: Sequence[int], others: Sequence[Mention]) -> tuple[Floats, Floats]:
+        """Features of each candidate (N × F) and of NIL (G)."""
+        linker, words, view = self._linker, self._words, self._view
         name = hash_name(words[start:end])
         around = [*words[max(start - CONTEXT, 0) : start], *words[end : end + CONTEXT]]
         context = {word.casefold() for word in around if is_content(word)}
-        linked = None if own is None else own.get(name)
-        near_M = np.fromiter(near, np.int32, len(near))
+        linked = self._own.get(name)
+        around_M = _nodes(others)
+        near_M = _nodes([other for other in others if other[0] - end < NEAR and start - other[1] < NEAR])
+        nouns = stated_nouns(words, start, end)
+        after = _sentence(words, end, end + AFTER, 1)
+        named = linker._relations.within(_sentence(words, start - BEFORE, start, -1)) | linker._relations.within(after)
+        asked = linker._relations.within(after[:DIRECTLY])
+        asked_kinds = {kind for each in asked if (kind := linker._relations.kind(each))}
+        titled = view.titled(start)
+        earlier = self._earlier.get(tuple(words[start:end]), {})
+        single = words[start] if end == start + 1 else ""
         rows = []
         for node in nodes:
-            candidate = self._candidate_facts(node)
+            candidate = linker._candidates.of(node)
+            is_label = candidate.label == name
             rows.append(
                 (
                     candidate.facts,
-                    candidate.label == name,
+                    is_label,
                     candidate.introductions,
-                    self._anchors.log_share(name, node),
+                    linker._anchors.log_share(name, node),
                     linked == node,
                     np.log1p(len(candidate.relation_words & context)),
                     np.log1p(len(candidate.neighbour_words & context)),
+                    np.log1p(_common(around_M, candidate.tails)),
                     np.log1p(_common(near_M, candidate.tails)),
+                    *agreement(nouns, candidate.traits, candidate.kind),
+                    not named.isdisjoint(candidate.relations),
+                    _fits(candidate, asked, asked_kinds),
+                    titled and (1.0 if candidate.traits.human else -1.0),
+                    not is_label and single in candidate.name_parts,
+                    earlier.get(node, 0.0),
+                    candidate.improper,
                 )
             )
-        return np.array(rows, np.float64).reshape(len(nodes), len(FEATURES))
+        feature_NF = np.array(rows, np.float64).reshape(len(nodes), len(FEATURES))
+        for column in RELATIVE:
+            feature_NF[:, column] -= feature_NF[:, column].max(initial=0.0)
+        return feature_NF, np.array(view.nil_features(start, end), np.float64)
 
-    def _read_candidate_facts(self, node: int) -> _CandidateFacts:
-        relation, tail = self.graph.edges(node)
-        distinct = relation[run_starts(relation)].tolist()
-        relation_words = set[str]().union(*(self._relation_words(r) for r in distinct))
-        return _CandidateFacts(
-            float(np.log1p(len(tail))),
-            hash_label(self.graph, node),
-            float(np.log1p(self._introductions.get(node, 0))),
-            frozenset(relation_words),
-            self._neighbour_words([self.graph.tails(node, r) for r in distinct if r and r % 2 == 0]),
-            np.unique(tail[tail != node]) if len(tail) <= HUB else tail[:0],
-        )
 
-    def _words_of_relation(self, index: int) -> frozenset[str]:
-        """Words of a relation's label; none for reverse relations, which describe the other entity."""
-        if index & 1 or index == 0:
-            return frozenset()
-        label = self.graph.relation_label(index)
-        return frozenset(word.casefold() for word in tokenizer().words(label) if is_content(word))
+def _fits(candidate: CandidateFacts, asked: set[int], kinds: set[Kind]) -> float:
+    """1 if the candidate has one of these relations, −1 if all entities that have them are of other kinds."""
+    if not candidate.relations.isdisjoint(asked):
+        return 1.0
+    return -1.0 if kinds and candidate.kind is not None and candidate.kind not in kinds else 0.0
 
-    def _neighbour_words(self, tails: Iterable[npt.NDArray[np.integer]]) -> frozenset[str]:
-        """Words of the labels of the first tails; `tails` has those of each relation."""
-        forward = islice((node for each in tails for node in each[:NEIGHBOURS].tolist()), NEIGHBOURS)
-        names = (name for node in forward for name in self.graph.names(node)[:1])
-        return frozenset(word.casefold() for name in names for word in name.split() if is_content(word))
+
+def _nodes(mentions: Iterable[Mention]) -> npt.NDArray[np.int32]:
+    """Candidates of the mentions, each once."""
+    nodes = set[int]().union(*(each[2] for each in mentions))
+    return np.fromiter(nodes, np.int32, len(nodes))
+
+
+def _sentence(words: Sequence[str], start: int, end: int, step: int) -> Sequence[str]:
+    """The words [start, end) that are in the sentence of the name before (step 1) or after (step −1) them."""
+    part = list(words[max(start, 0) : end])
+    marks = [place for place, word in enumerate(part) if word in (START, END)]
+    if not marks:
+        return part
+    return part[: marks[0]] if step > 0 else part[marks[-1] + 1 :]
 
 
 def _common(near_M: npt.NDArray[np.int32], tails: npt.NDArray[np.int32]) -> int:
@@ -245,34 +338,3 @@ def _common(near_M: npt.NDArray[np.int32], tails: npt.NDArray[np.int32]) -> int:
 def _is_name(words: Sequence[str]) -> bool:
     """True if the first word has a capital letter or digit ("iPod" too) and any word is a content word."""
     return any(char.isupper() or char.isdigit() for char in words[0]) and any(is_content(word) for word in words)
-
-
-def joint_links(
-    linked: Sequence[LinkedName], *, limit: int = 8, per_name: int = 4
-) -> list[tuple[float, list[tuple[int, int, int]]]]:
-    """The `limit` most probable joint assignments of entities to all names, each as (probability, spans).
-
-    Only the first `per_name` candidates of a name are used, so the probabilities may sum to less than 1.
-    """
-    joint: list[tuple[float, list[tuple[int, int, int]]]] = [(1.0, [])]
-    for start, end, candidates in linked:
-        likely = candidates[:per_name]
-        grown = [(p * p_node, [*spans, (start, end, node)]) for p, spans in joint for node, p_node in likely]
-        joint = sorted(grown, key=lambda pair: -pair[0])[:limit]
-    return joint
-
-
-def marginal_links(joint: Iterable[tuple[float, Iterable[tuple[int, int, int]]]]) -> list[LinkedName]:
-    """Marginal probability of each (start, end, node) over weighted joint assignments of a text.
-
-    The candidates of a span sum to less than 1 if some assignments do not contain the span.
-    """
-    mass: dict[tuple[int, int], dict[int, float]] = {}
-    for p, spans in joint:
-        for start, end, node in spans:
-            nodes = mass.setdefault((start, end), {})
-            nodes[node] = nodes.get(node, 0.0) + p
-    return [
-        LinkedName(*span, tuple(Candidate(node, p) for node, p in sorted(nodes.items(), key=lambda item: -item[1])))
-        for span, nodes in sorted(mass.items())
-    ]

@@ -47,7 +47,7 @@ class TraitReader:
 
     def __init__(self, graph: KnowledgeGraph) -> None:
         self._graph = graph
-        self._relations = {name: _find(graph, id, name) for name, id in _RELATIONS.items()}
+        self._relations = {name: relation_by_name(graph, id, name) for name, id in _RELATIONS.items()}
         self.of = lru_cache(1 << 17)(self._read)
 
     def _names(self, node: int, relation: str) -> list[str]:
@@ -73,7 +73,7 @@ def _endings(name: str) -> list[str]:
     return [" ".join(words[-length:]) for length in range(1, min(len(words), MAX_WORDS) + 1)]
 
 
-def _find(graph: KnowledgeGraph, id: str, name: str) -> int | None:
+def relation_by_name(graph: KnowledgeGraph, id: str, name: str) -> int | None:
     """Find a relation by Wikidata id, else by name."""
     found = graph.find_relation(id)
     if found is not None:

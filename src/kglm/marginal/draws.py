@@ -30,7 +30,8 @@ def draw_related(t: int, histories: Histories, latent: TextLatent, uniform_3S: F
         mass = np.exp(latent.relations.log_probs(t, edges.relation, log_z_S[k]))
         [r] = draw_columns(mass[None], uniform_3S[1, k : k + 1])
         tails = slice(edges.first[r], edges.first[r] + edges.size[r])
-        one = EdgeGroups(edges.relation[r : r + 1], np.zeros(1, np.int64), edges.size[r : r + 1], edges.tail[tails])
+        relation, size = edges.relation[r : r + 1], edges.size[r : r + 1]
+        one = EdgeGroups(edges.node, relation, np.zeros(1, np.int64), size, edges.tail[tails])
         [place] = draw_columns(latent.tails.of_edges(t, one)[None], uniform_3S[2, k : k + 1])
         found[k] = one.tail[place]
     return found

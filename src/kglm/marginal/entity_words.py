@@ -147,8 +147,8 @@ class WordTable:
     ) -> Iterable[tuple[MentionWord, tuple[float, bool]]]:
         nodes, t_I, entity_I = self._rows(wanted, first)
         device = t_I.device
-        alias_UAL = torch.from_numpy(np.stack([self._aliases[node].words_AL for node in nodes])).to(device)
-        match_IJ = torch.zeros(len(wanted), self._aliases.slots, dtype=torch.bool)
+        alias_UAL = torch.from_numpy(self._aliases.stack(list(nodes))).to(device)
+        match_IJ = torch.zeros(len(wanted), alias_UAL[0].numel(), dtype=torch.bool)
         order_IJ = torch.zeros(match_IJ.shape, dtype=torch.int64)
         for row, (t, node, begun) in enumerate(wanted):
             aliases = self._aliases[node]

@@ -199,6 +199,8 @@ class LatentModel(ChunkModel):
         hidden = self.hidden(output.h_BTD.flatten(0, 1))
         latent = self.latent.score(hidden, chunk, self.words, self.entities)
         word_F, unknown_F = self.score_words(hidden.x, chunk)
+        if chunk.candidates is not None:
+            word_F = word_F.index_fill(0, chunk.candidates.unscored_Y, 0.0)
         return assemble(latent, word_F, unknown_F, chunk, self.encoder, output)
 
     def hidden(self, h: Tensor) -> Hidden:

@@ -100,8 +100,6 @@ class MentionStarts:
     """Nodes of the candidate parents; -1 is padding."""
     place_MP3: Tensor
     """Their places in the text: see `parents`."""
-    hint_M2: Tensor
-    """Cues for the entity as a tail: see `Cues.hints`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,17 +126,46 @@ class ScoredTails:
 
     path_Y: Tensor
     node_Y: Tensor
+    own_Y: Tensor
+    """True for the entity of the mention: one tail of each path."""
     hint_Y2: Tensor
+    """See `Cues.hints`."""
+    fact_YQ: Tensor
+    """See `tail_facts`; no columns if the model reads none."""
 
 
 @dataclass(frozen=True, slots=True)
 class RelationCues:
-    """Relations that the words before mention starts name: see `cues`."""
+    """Relations that the words before name: see `cues`. At mention starts or, with `candidates`, at all positions."""
 
-    start_Y: Tensor
+    position_Y: Tensor
     relation_Y: Tensor
     value_Y2: Tensor
     """m and a."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Candidate parents at all positions, and the relations that they have: what missing facts are scored with.
+
+    Facts that training hides are missing facts of their documents.
+    """
+
+    node_BP: Tensor
+    """Entities of each row; -1 is padding."""
+    place_BTP3: Tensor
+    """Their places in the text (see `parents`), as bytes; the first is -1 where an entity is no candidate."""
+    member_parent_Y: Tensor
+    """Flat index of the parent in `node_BP`."""
+    member_relation_Y: Tensor
+    """The distinct relations of each parent."""
+    hidden_position_Y: Tensor
+    """Flat positions at which the first word of a hidden fact's tail is predicted."""
+    hidden_parent_Y: Tensor
+    """Column of the parent in `node_BP`."""
+    hidden_relation_Y: Tensor
+    unscored_Y: Tensor
+    """Flat positions of all words of mentions that hidden facts lead to: their types are scored, the words are not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +191,8 @@ class Chunk:
     tails: ScoredTails
     cues: RelationCues
     own: OwnIntroductions
+    candidates: Candidates | None = None
+    """None if the model has no missing facts."""
     share: Share | None = None
     """Which rows of a larger batch these are, if they are not all."""
 

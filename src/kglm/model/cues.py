@@ -19,6 +19,7 @@ a tail's score gains γ if a word of its kinds (`instance of`) stands in the win
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -51,6 +52,7 @@ FULL = 1 - SLACK
 """A share from which all words of a name are counted as present."""
 DAY_DATE = f"T::{DAY}::"
 MAX_KINDS = 8
+YEAR_WORD = re.compile(r"[1-9][0-9]{2,3}")
 START_WEIGHTS = (2.0, 1.5, 2.0, 1.0, 0.75, 1.0, 1.5, 0.0)
 """Initial α β ζ α' β' ζ' γ δ."""
 RELATION_WEIGHTS = 3
@@ -247,6 +249,15 @@ def window(surface: Sequence[str], t: int) -> list[str]:
     return found
 
 
+def named_years(words: Sequence[str]) -> list[int]:
+    """Years among words: numbers of three or four digits.
+
+    >>> named_years(["1985", "in", "room", "12", "0007"])
+    [1985]
+    """
+    return [int(word) for word in words if YEAR_WORD.fullmatch(word)]
+
+
 class TextCues:
     """The cues at positions [first, first + count) of a text."""
 
@@ -254,6 +265,8 @@ class TextCues:
         self._cues = cues
         windows = [window(surface, t) for t in range(first, first + count)]
         self.relation_TK2 = cues.relations(surface, first, count)
+        self.years = {row: years for row, words in enumerate(windows) if (years := named_years(words))}
+        """Years that the words before each position name, for the rows that have any."""
         self._where: dict[str, Bools] = {}
         for row, words in enumerate(windows):
             for word in words:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from kglm.kg.embedding.vectors import Vectors
 from kglm.kg.graph import KnowledgeGraph
+from kglm.kg.tail_features import TailFeatureReader
 from kglm.model.aliases import AliasTable
 from kglm.model.cues import Cues, TextCues
 from kglm.model.entities import EntityTable
@@ -30,6 +31,8 @@ class GraphFeatures:
     """None if the model has no entity vectors."""
     vectors: Vectors | None = None
     """The file that the entity vectors come from."""
+    tails: TailFeatureReader | None = None
+    """None if the model reads no features of tails."""
 
     @classmethod
     def of(
@@ -41,6 +44,7 @@ class GraphFeatures:
         max_aliases: int,
         max_alias_tokens: int,
         uses_cues: bool = False,
+        uses_tail_facts: bool = False,
         vectors: Vectors | None = None,
         introductions: Mapping[int, int] | None = None,
     ) -> GraphFeatures:
@@ -49,7 +53,9 @@ class GraphFeatures:
         entities = None
         if vectors is not None:
             entities = EntityTable.of(graph, vectors.for_graph(graph), vocabulary, words_of, introductions or {})
-        return cls(graph, aliases, Cues(graph, words_of) if uses_cues else None, entities, vectors)
+        cues = Cues(graph, words_of) if uses_cues else None
+        tails = TailFeatureReader(graph) if uses_tail_facts else None
+        return cls(graph, aliases, cues, entities, vectors, tails)
 
     def on(self, graph: KnowledgeGraph) -> GraphFeatures:
         """The features of a graph that was edited since: what the edits do not touch is shared."""
@@ -60,7 +66,9 @@ class GraphFeatures:
             vocabulary, words_of = self.aliases.vocabulary, self.aliases.words_of
             entities = entities.on(graph, self.vectors.for_graph(graph), vocabulary, words_of)
         cues = None if self.cues is None else self.cues.on(graph)
-        return replace(self, graph=graph, aliases=self.aliases.on(graph, len(self.graph)), cues=cues, entities=entities)
+        tails = None if self.tails is None else TailFeatureReader(graph)
+        aliases = self.aliases.on(graph, len(self.graph))
+        return replace(self, graph=graph, aliases=aliases, cues=cues, entities=entities, tails=tails)
 
     def __deepcopy__(self, memo: dict[int, object]) -> GraphFeatures:
         """Features never change, so a copy of a model shares them."""

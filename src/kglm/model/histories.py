@@ -4,7 +4,7 @@ A history is all of the past that the next step depends on: the entities mention
 running mention. Whether an entity was new, or which fact reached it, does not matter for what follows, so these are
 summed out at once. A step is one of
 
-    none              x_t is no mention
+    none              x_t is no mention: no entity is meant, or the text asks for a fact that is missing
     continue          x_t goes on with the running mention
     start of e        p(new) p(e | new) + p(related) Σ_{p, r} π(p) π(r | p) π(e | p, r)
 """
@@ -104,17 +104,50 @@ class Histories:
         return history_states(t, self.text.surface, self.running_S, self.begun_S, self.last_S, self.aliases)
 
     def types(self, t: int, *models: TextLatent) -> list[Floats]:
-        """log p(type) in each history, under each of the models."""
+        """log p(type) of the step in each history, under each of the models.
+
+        A missing fact makes no mention, so its probability is part of `none`, and `related` is that of a mention.
+        """
+        results = self.drawn_types(t, *models)
+        for type_SC, model in zip(results, models, strict=True):
+            if model.missing is not None and np.isfinite(type_SC[:, Type.RELATED]).any():
+                exists_SP, missing_SP = self._parents(t, model)
+                related_S1 = type_SC[:, [Type.RELATED]]
+                none_SP = np.concatenate([type_SC[:, [Type.NONE]], related_S1 + missing_SP], 1)
+                type_SC[:, Type.NONE] = np.logaddexp.reduce(none_SP, 1)
+                type_SC[:, Type.RELATED] = np.logaddexp.reduce(related_S1 + exists_SP, 1)
+        return results
+
+    def drawn_types(self, t: int, *models: TextLatent) -> list[Floats]:
+        """log p(type) as the models draw it, where `related` may turn out to be missing."""
         inside_S = (self.running_S >= 0) & self.config.continues
         related_S: Bools = np.asarray(self.candidates(t).any(1))
         state_S = self.states(t)
         return [model.types.log_probs(t, state_S, related_S, inside_S) for model in models]
 
     def parents(self, t: int, latent: TextLatent) -> Floats:
-        """log π(p) over slots in each history; -inf for slots that are no candidates."""
+        """log π(p) of a mention over slots in each history; -inf for slots that are no candidates."""
+        log_p_SP, _ = self._parents(t, latent)
+        if latent.missing is None:
+            return log_p_SP
+        log_z_S1 = np.logaddexp.reduce(log_p_SP, 1, keepdims=True)
+        return log_p_SP - np.where(np.isfinite(log_z_S1), log_z_S1, 0.0)
+
+    def missing(self, t: int, latent: TextLatent) -> Floats:
+        """Probability that the text asks for a missing fact, in each history and by parent (S × P)."""
+        [type_SC] = self.drawn_types(t, latent)
+        _, missing_SP = self._parents(t, latent)
+        return np.asarray(np.exp(type_SC[:, [Type.RELATED]] + missing_SP))
+
+    def _parents(self, t: int, latent: TextLatent) -> tuple[Floats, Floats]:
+        """log π(p) of each history and slot, split into that of facts that exist and of missing ones."""
         candidate_SP = self.candidates(t)
         boundary, node_P = int(self.text.boundary_T[t]), self.mentioned.node_P
-        return latent.parents.log_probs(t, boundary, node_P, candidate_SP, self.last_SP, self.subject_S)
+        log_p_SP = latent.parents.log_probs(t, boundary, node_P, candidate_SP, self.last_SP, self.subject_S)
+        if latent.missing is None:
+            return log_p_SP, np.full(log_p_SP.shape, -np.inf)
+        exists_P, missing_P = latent.missing.log_shares(t, node_P)
+        return log_p_SP + exists_P, log_p_SP + missing_P
 
     def starts(self, t: int, nodes: Sequence[int], *models: tuple[TextLatent, Floats]) -> list[Floats]:
         """log p(start of e) of each history and entity (S × N), for each pair (model, log p(type)) in `models`."""

@@ -4,9 +4,11 @@ With h = [h_x ; h_p ; h_r]:
 
     type        see `types`           new entity   see `new_entities`
     parent      see `parents`         relation     see `relations`         tail   see `tails`
+    missing     see `missing`
 
     P(e | related) = Σ_{(p, r, e)} π(p) π(r | p) π(e | p, r)
     P(start of e)  = p(new) P(e | new) + p(related) P(e | related)
+    P(no mention)  = p(none) + p(related) P(missing),    P(missing) = Σ_{(p, r): p lacks r} π(p) π(r | p)
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from kglm.model.entities import EntityTable
 from kglm.model.graph_features import GraphFeatures
 from kglm.model.local_graph import PathsTo
 from kglm.model.logsums import add_log_probs, masked_logsumexp, segment_logsumexp
+from kglm.model.missing import MissingHead, TextMissing
 from kglm.model.new_entities import NewEntityHead, TextNewEntities
 from kglm.model.options import LatentConfig
 from kglm.model.parents import ParentHead, TextParents
@@ -54,10 +57,22 @@ class LatentScores(NamedTuple):
     """
 
     type_F: Tensor
+    """Outside of mentions with missing facts: P(no mention)."""
     new_M: Tensor
     parent_M: Tensor
     relation_M: Tensor
     explained_M: Tensor
+
+
+class RelationScores(NamedTuple):
+    """Scores of all relations at some positions, with what missing facts add."""
+
+    score_NR: Tensor
+    row_F: Tensor
+    """Row of each flat position, -1 if it has none."""
+    log_total_N: Tensor | None = None
+    handicap_N: Tensor | None = None
+    """None if the model has no missing facts."""
 
 
 class Reached(NamedTuple):
@@ -81,37 +96,78 @@ class Latent(nn.Module):
         self.relations = RelationHead(config, hidden, entities)
         self.tails = TailHead(config, hidden, entities.size)
         self.cues = CueWeights(hidden, trained=config.cues and config.facts != "none")
+        self.missing = (
+            MissingHead(hidden, len(entities.relation_RD), cues=config.reads_cues) if config.offers_missing else None
+        )
 
-    def reached(self, hidden_M: Hidden, chunk: Chunk, relation_RD: Tensor, entities: EntityTable) -> Reached:
+    def relation_scores(self, hidden: Hidden, chunk: Chunk, relation_RD: Tensor) -> RelationScores:
+        """Scores of relations where they are needed: at mention starts with paths, or everywhere for missing facts."""
+        count, device = len(hidden.x), hidden.x.device
+        if self.missing is None:
+            # starts without a path may have no candidate at all
+            used_N = chunk.starts.position_M[torch.unique(chunk.paths.group_start_G)]
+            row_F = torch.full((count,), -1, device=device)
+            row_F[used_N] = torch.arange(len(used_N), device=device)
+            hidden = hidden.at(used_N)
+        else:
+            row_F = torch.arange(count, device=device)
+        weight_NQ = self.cues(hidden.x) if self.config.cues else None
+        score_NR = self.relations.scores(hidden.r, relation_RD, weight_NQ, chunk.cues, row_F)
+        if self.missing is None:
+            return RelationScores(score_NR, row_F)
+        handicap_N = self.missing.handicap(hidden.x, chunk.types.named)
+        return RelationScores(score_NR, row_F, self.relations.log_totals(score_NR), handicap_N)
+
+    def reached(self, hidden_M: Hidden, chunk: Chunk, scores: RelationScores, entities: EntityTable) -> Reached:
         """Sum π(p) π(r | p) π(e | p, r) over the paths to the entity of each mention start: all, or those listed."""
         paths, count = chunk.paths, len(chunk.starts.position_M)
         if not len(paths.group_W):
             none_M = hidden_M.p.new_full((count,), -math.inf)
             return Reached(none_M, none_M)
-        used = torch.unique(paths.group_start_G)  # starts without a path may have no candidate at all
-        row_M = torch.full((count,), -1, device=used.device)
-        row_M[used] = torch.arange(len(used), device=used.device)
-        row_G, group_W = row_M[paths.group_start_G], paths.group_W
-        few = hidden_M.at(used)
+        used, used_G = torch.unique(paths.group_start_G, return_inverse=True)  # others may have no candidate at all
+        few, group_W = hidden_M.at(used), paths.group_W
         log_parent_NP = self.parents.log_probs(
             few.x, few.p, chunk.starts.parent_MP[used], chunk.starts.place_MP3[used], entities
         )
-        log_parent_G = log_parent_NP[row_G, paths.group_parent_G]
-        weight_NQ = self.cues(few.x) if self.config.cues else None
-        score_NR = self.relations.scores(few.r, relation_RD, weight_NQ, chunk.cues, row_M)
-        relation_W = self.relations.log_probs(score_NR, row_G, paths)
+        log_parent_G = log_parent_NP[used_G, paths.group_parent_G]
+        row_G = scores.row_F[chunk.starts.position_M[paths.group_start_G]]
+        log_z_G = self.relations.log_sums(scores.score_NR, row_G, paths)
+        if self.missing is not None:
+            assert scores.log_total_N is not None and scores.handicap_N is not None
+            log_z_G = self.missing.log_z(log_z_G, scores.log_total_N[row_G], scores.handicap_N[row_G])
+        relation_W = self.relations.log_probs(scores.score_NR, row_G, paths, log_z_G)
         weight_M2 = tail_weights(self.cues(hidden_M.x)) if self.config.cues else None
-        tail_W = self.tails.log_probs(hidden_M.x, chunk.starts, paths, chunk.tails, weight_M2, entities)
+        tail_W = self.tails.log_probs(hidden_M.x, paths, chunk.tails, weight_M2, entities)
         relation_W = relation_W + tail_W
         if self.config.marginal == "annotated":
             relation_W = relation_W.masked_fill(~paths.listed_W, -math.inf)
         path_W = log_parent_G[group_W] + relation_W
-        reaches_G = torch.zeros_like(row_G).index_add(0, group_W, (relation_W > -math.inf).long()) > 0
+        reaches_G = torch.zeros_like(used_G).index_add(0, group_W, (relation_W > -math.inf).long()) > 0
         reaching_G = log_parent_G.detach().masked_fill(~reaches_G, -math.inf)
         return Reached(
             segment_logsumexp(path_W, paths.group_start_G[group_W], count),
             segment_logsumexp(reaching_G, paths.group_start_G, count),
         )
+
+    def plain_types(
+        self, type_FC: Tensor, hidden: Hidden, chunk: Chunk, scores: RelationScores, entities: EntityTable
+    ) -> Tensor:
+        """log P(no mention) at flat positions; at the word of a hidden fact, that the text asks for this fact."""
+        log_none_F, log_related_F = type_FC[:, Type.NONE], type_FC[:, Type.RELATED]
+        candidates = chunk.candidates
+        if self.missing is None or candidates is None or not candidates.node_BP.shape[1]:
+            return log_none_F
+        assert scores.log_total_N is not None and scores.handicap_N is not None
+        h_x_BTH, h_p_BTD = (piece.view(*candidates.place_BTP3.shape[:2], -1) for piece in (hidden.x, hidden.p))
+        log_parent_BTP = self.parents.log_probs_of_rows(
+            h_x_BTH, h_p_BTD, candidates.node_BP, candidates.place_BTP3, entities
+        )
+        missing_F, hidden_F = self.missing.log_probs(
+            scores.score_NR, scores.log_total_N, scores.handicap_N, log_parent_BTP, candidates
+        )
+        is_hidden_F = hidden_F > -math.inf
+        log_plain_F = torch.logaddexp(log_none_F, add_log_probs(log_related_F, missing_F))
+        return torch.where(is_hidden_F, add_log_probs(log_related_F, hidden_F), log_plain_F)
 
     def score(self, hidden: Hidden, chunk: Chunk, words: WordHead, entities: EntityTable) -> LatentScores:
         """Log-probability of the chunk's annotation, by component."""
@@ -125,14 +181,17 @@ class Latent(nn.Module):
             types.continue_BT.flatten(),
             relation_RD,
         )
+        scores = self.relation_scores(hidden, chunk, relation_RD)
         type_F = type_FC.gather(1, types.type_BT.flatten()[:, None])[:, 0]
+        plain_F = self.plain_types(type_FC, hidden, chunk, scores, entities)
+        type_F = torch.where((types.type_BT == Type.NONE).flatten(), plain_F, type_F)
         at_M = starts.position_M
         log_new_M, log_related_M = type_FC[at_M, Type.NEW], type_FC[at_M, Type.RELATED]
         log_start_M = torch.logaddexp(log_new_M, log_related_M)
         # where the annotated type is illegal, the score is that of any mention start
         type_F = type_F.index_copy(0, at_M, torch.where(type_F[at_M] > -math.inf, type_F[at_M], log_start_M))
         hidden_M = hidden.at(at_M)
-        reached_M, parent_M = self.reached(hidden_M, chunk, relation_RD, entities)
+        reached_M, parent_M = self.reached(hidden_M, chunk, scores, entities)
         is_new_M = starts.type_M == Type.NEW
         both = self.config.marginal == "entity" and self.config.facts != "topic"
         wanted_M = torch.ones_like(is_new_M) if both else is_new_M
@@ -194,7 +253,10 @@ class TextLatent:
         )
         self.parents = TextParents(latent.parents, hidden.x, hidden.p, entities, first=first, scale=scale)
         self.relations = TextRelations(hidden.r, relation_RD, graph, weight_TQ, cue_TK2, first=first, scale=scale)
-        self.tails = TextTails(latent.tails, hidden.x, entities, graph, weight_T2, cues, first=first, scale=scale)
+        self.tails = TextTails(latent.tails, hidden.x, features, weight_T2, cues, first=first, scale=scale)
+        self.missing: TextMissing | None = None
+        if latent.missing is not None:
+            self.missing = TextMissing(latent.missing, hidden.x, named, self.relations, graph, first=first, scale=scale)
 
     def new_starts(self, t: int, node_N: Ints, type_SC: Floats) -> Floats:
         """log p(new) p(e | new) of each history and entity (S × N)."""

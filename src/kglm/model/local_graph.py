@@ -16,6 +16,7 @@ from kglm.model.arrays import Ints
 class EdgeGroups(NamedTuple):
     """The edges of an entity grouped by relation: relation i has `size[i]` tails, from `tail[first[i]]` on."""
 
+    node: int
     relation: IntArray
     first: Ints
     size: Ints
@@ -25,7 +26,7 @@ class EdgeGroups(NamedTuple):
     def of(cls, graph: KnowledgeGraph, node: int) -> EdgeGroups:
         relation, tail = graph.edges(node)
         first = np.flatnonzero(run_starts(relation))
-        return cls(relation[first], first, np.diff(first, append=len(tail)), tail)
+        return cls(node, relation[first], first, np.diff(first, append=len(tail)), tail)
 
     def with_at_most(self, tails: int) -> EdgeGroups:
         """Only the relations with at most this many tails."""
@@ -35,7 +36,7 @@ class EdgeGroups(NamedTuple):
         first, size = self.first[few], self.size[few]
         parts = [self.tail[a : a + n] for a, n in zip(first.tolist(), size.tolist(), strict=True)]
         tail = np.concatenate(parts) if parts else self.tail[:0]
-        return EdgeGroups(self.relation[few], np.cumsum(size) - size, size, tail)
+        return EdgeGroups(self.node, self.relation[few], np.cumsum(size) - size, size, tail)
 
 
 MANY_EDGES = 4096

@@ -45,17 +45,26 @@ class LatentConfig:
     """Compute v_r also from the words of the relation's name."""
     tail_scores: bool = True
     """Choose among several tails of a relation by the text; otherwise uniformly."""
+    tail_facts: bool = True
+    """Choose among several tails by their rank, times and place in the graph: see `kg.tail_features`."""
     cues: bool = True
     """Raise the score of a relation that the preceding words name, and of a tail of a kind that they name."""
     alias_order: bool = True
     """Learn to copy the words of a name in order, from the first word at the start of a mention."""
     train_relations: bool = True
     """Train v_r, starting from TransE; otherwise v_r is fixed."""
+    missing: bool = True
+    """Let the text ask for relations that a parent lacks; otherwise for those that it has, as in the paper."""
+
+    @property
+    def offers_missing(self) -> bool:
+        """True if a text may ask for facts that the graph lacks."""
+        return self.missing and self.facts != "none"
 
     @property
     def reads_cues(self) -> bool:
-        """True if the words before a mention are searched for names of relations and kinds."""
-        return self.cues or self.type_cues
+        """True if the words before a mention are searched for names of relations and kinds, and for years."""
+        return self.cues or self.type_cues or self.tail_facts
 
     def __post_init__(self) -> None:
         if not 0 <= self.uniform_share < 1:
@@ -74,7 +83,9 @@ PAPER = LatentConfig(
     frequency_bias=False,
     relation_text=False,
     tail_scores=False,
+    tail_facts=False,
     cues=False,
     alias_order=False,
     train_relations=False,
+    missing=False,
 )

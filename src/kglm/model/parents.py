@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from kglm.model.arrays import Bools, Floats, Ints, array
 from kglm.model.buckets import BUCKETS, DISTANCES
 from kglm.model.entities import EntityTable
+from kglm.model.logsums import masked_logsumexp
 from kglm.model.node_cache import NodeScores
 from kglm.model.options import LatentConfig
 
@@ -35,13 +36,14 @@ START_SENTENCE = 1.0
 """Initial weight of a mention in the same sentence."""
 
 
-def places(t: int, boundary: int, last_P: Ints, subject_P: Bools) -> Ints:
+def places(t: int | Ints, boundary: int | Ints, last_P: Ints, subject_P: Bools) -> Ints:
     """Places of candidates at position t: bucket of the distance, 1 if the subject, 1 if in the same sentence (P × 3).
 
-    `last_P` are their last positions inside a mention, `boundary` the word before the sentence.
+    `last_P` are their last positions inside a mention, `boundary` the word before the sentence. Several positions, with
+    a row of `last_P` each, are given as columns.
     """
     bucket_P = np.searchsorted(DISTANCES, np.maximum(t - last_P, 1))
-    return np.stack([bucket_P, subject_P, last_P + 1 > boundary], -1)
+    return np.stack(np.broadcast_arrays(bucket_P, subject_P, last_P + 1 > boundary), -1)
 
 
 class ParentHead(nn.Module):
@@ -69,10 +71,28 @@ class ParentHead(nn.Module):
         """log π(p) over the candidates; padding (-1) has -inf. Every row needs at least one candidate."""
         node_N, column_MP = torch.unique(parent_MP.clamp(min=0), return_inverse=True)
         score_MP = (h_p_MD @ entities.vectors(node_N).T).gather(1, column_MP)
-        weight_MQ = self.place_weights(h_x_MH)
-        subject_sentence_MP = (place_MP3[..., 1:].to(weight_MQ) @ weight_MQ[:, SUBJECT:, None])[..., 0]
-        score_MP = score_MP + weight_MQ.gather(1, place_MP3[..., 0]) + subject_sentence_MP
+        score_MP = score_MP + self._place_scores(self.place_weights(h_x_MH), place_MP3)
         return score_MP.masked_fill(parent_MP < 0, -math.inf).log_softmax(-1)
+
+    def log_probs_of_rows(
+        self, h_x_BTH: Tensor, h_p_BTD: Tensor, node_BP: Tensor, place_BTP3: Tensor, entities: EntityTable
+    ) -> Tensor:
+        """log π(p) at all positions of rows with their own lists of entities (B × T × P).
+
+        An entity that is no candidate at a position has -1 as its first place, and -inf here.
+        """
+        candidate_BTP = place_BTP3[..., 0] >= 0
+        score_BTP = h_p_BTD @ entities.vectors(node_BP.clamp(min=0)).transpose(1, 2)
+        score_BTP = score_BTP + self._place_scores(self.place_weights(h_x_BTH), place_BTP3.clamp(min=0).long())
+        log_z_N = masked_logsumexp(score_BTP.flatten(0, 1), candidate_BTP.flatten(0, 1))
+        log_z_BT1 = log_z_N.masked_fill(log_z_N == -math.inf, 0.0).view(*score_BTP.shape[:2], 1)
+        return (score_BTP - log_z_BT1).masked_fill(~candidate_BTP, -math.inf)
+
+    def _place_scores(self, weight_MQ: Tensor, place_MP3: Tensor) -> Tensor:
+        """b_p of candidates; further axes may come first."""
+        flag_MP2 = place_MP3[..., 1:].to(weight_MQ)
+        subject_sentence_MP = (flag_MP2 @ weight_MQ[..., SUBJECT:, None])[..., 0]
+        return weight_MQ.gather(-1, place_MP3[..., 0]) + subject_sentence_MP
 
 
 class TextParents:

@@ -2,11 +2,14 @@
 
     π(r | p) = softmax over the distinct relations of p of v_r · h_r
 
-Refinements, not in the paper: v_r also depends on the words of the relation's name, v_r = v_r' + W mean(words of r),
-with another W for reverse relations; and a relation that the words before the mention name gains a score (see `cues`).
+Refinements, not in the paper: the softmax also runs over the relations that p lacks (see `missing`); v_r also depends
+on the words of the relation's name, v_r = v_r' + W mean(words of r), with another W for reverse relations; and a
+relation that the words before the mention name gains a score (see `cues`).
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +29,10 @@ from kglm.model.word_head import WordHead
 
 TINY = 1e-250
 """Below this, a sum of exponentials may have underflowed and is computed again by logaddexp."""
+
+
+REVERSE_REFLEXIVE = 1
+"""The index beside the reflexive relation. No entity has it, and no text asks for it."""
 
 
 class RelationHead(nn.Module):
@@ -48,27 +55,36 @@ class RelationHead(nn.Module):
         return vector_RD + torch.einsum("nh,khd->nkd", name_KH, self.name_2HD).flatten(0, 1)
 
     def scores(
-        self, h_r_MD: Tensor, vector_RD: Tensor, weight_MQ: Tensor | None, cues: RelationCues, row_M: Tensor
+        self, h_r_MD: Tensor, vector_RD: Tensor, weight_MQ: Tensor | None, cues: RelationCues, row_F: Tensor
     ) -> Tensor:
-        """v_r · h_r, plus the scores of cues, at some mention starts (rows × R).
+        """v_r · h_r, plus the scores of cues, at some positions (rows × R).
 
-        `row_M` gives the row of each mention start, -1 if it has none; `weight_MQ` are the weights of cues, by row.
+        `row_F` gives the row of each flat position, -1 if it has none; `weight_MQ` are the weights of cues, by row.
         """
         score_MR = h_r_MD @ vector_RD.T
-        if weight_MQ is None or not len(cues.start_Y):
+        if weight_MQ is None or not len(cues.position_Y):
             return score_MR
-        row_Y = row_M[cues.start_Y]
+        row_Y = row_F[cues.position_Y]
         used_Y = row_Y >= 0
         value_Y2 = cues.value_Y2[used_Y].to(score_MR.dtype)
         cue_Y2 = relation_cue_scores(weight_MQ[row_Y[used_Y]], value_Y2[:, None])[:, 0]
-        none_MK2 = torch.zeros_like(score_MR).view(len(score_MR), -1, 2)
+        none_MK2 = torch.zeros_like(score_MR).view(len(score_MR), score_MR.shape[1] // 2, 2)
         cue_MK2 = none_MK2.index_put((row_Y[used_Y], cues.relation_Y[used_Y]), cue_Y2)
         return score_MR + cue_MK2.flatten(1)
 
-    def log_probs(self, score_MR: Tensor, row_G: Tensor, paths: Paths) -> Tensor:
-        """log π(r | p) of each path; `row_G` is the row of each (start, parent) pair in `score_MR`."""
+    def log_totals(self, score_FR: Tensor) -> Tensor:
+        """log Σ exp over all relations, without the reverse of the reflexive one."""
+        none_R = torch.zeros(score_FR.shape[1], dtype=torch.bool, device=score_FR.device)
+        none_R[REVERSE_REFLEXIVE] = True
+        return score_FR.masked_fill(none_R, -math.inf).logsumexp(1)
+
+    def log_sums(self, score_MR: Tensor, row_G: Tensor, paths: Paths) -> Tensor:
+        """log Σ exp over the relations of the parent of each (start, parent) pair; `row_G` is its row in `score_MR`."""
         member_Y = score_MR[row_G[paths.member_group_Y], paths.member_relation_Y]
-        log_z_G = segment_logsumexp(member_Y, paths.member_group_Y, len(row_G))
+        return segment_logsumexp(member_Y, paths.member_group_Y, len(row_G))
+
+    def log_probs(self, score_MR: Tensor, row_G: Tensor, paths: Paths, log_z_G: Tensor) -> Tensor:
+        """log π(r | p) of each path, given log z of its pair: `log_sums`, or with missing facts `MissingHead.log_z`."""
         return score_MR[row_G[paths.group_W], paths.relation_W] - log_z_G[paths.group_W]
 
 
@@ -108,6 +124,12 @@ class TextRelations:
     def log_z(self, t: int, node_P: Ints) -> Floats:
         """log Σ exp over the distinct relations of each parent at position t; -inf for one that has none."""
         return self._log_z.at(t - self._first, node_P)
+
+    def log_totals(self) -> Floats:
+        """log Σ exp over all relations at each position of the text: see `RelationHead.log_totals`."""
+        mass_RT = self._mass_RT
+        other_T = mass_RT[:REVERSE_REFLEXIVE].sum(0) + mass_RT[REVERSE_REFLEXIVE + 1 :].sum(0)
+        return np.asarray(self._highest_T + np.log(np.maximum(other_T, TINY)))
 
     def _log_sums(self, node_N: Ints, rows: slice) -> Floats:
         mass_RT, highest_T = self._mass_RT[:, rows], self._highest_T[rows]

@@ -60,6 +60,8 @@ class HistoryConfig:
     parent_window: int | None = None
     """Positions after its last mention for which an entity is a candidate parent; None: always."""
     mention_types: MentionTypes = "continue"
+    missing: bool = False
+    """True if a text may ask for facts that the graph lacks."""
 
     @property
     def continues(self) -> bool:

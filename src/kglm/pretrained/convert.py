@@ -79,7 +79,9 @@ def _open(home: Path) -> Artefact:
 def _digest(source: Path) -> str:
     """Hash of a file, or of the files of a directory that matter."""
     hasher = xxh3_64()
-    files = [source] if source.is_file() else sorted(p for p in source.iterdir() if p.suffix in (".json", ".safetensors"))
+    files = (
+        [source] if source.is_file() else sorted(p for p in source.iterdir() if p.suffix in (".json", ".safetensors"))
+    )
     for file in files:
         hasher.update(file.name.encode())
         with reading(file), file.open("rb") as stream:
@@ -116,7 +118,12 @@ def _directory_config(source: Path) -> LlamaConfig:
         values: dict[str, Any] = json.loads(content)
         rotary = values.get("rope_parameters") or values.get("rope_scaling") or {}
         kind = rotary.get("rope_type", rotary.get("type", "default"))
-        if values["model_type"] != "llama" or kind != "default" or values.get("attention_bias") or values.get("mlp_bias"):
+        if (
+            values["model_type"] != "llama"
+            or kind != "default"
+            or values.get("attention_bias")
+            or values.get("mlp_bias")
+        ):
             raise DataError(
                 f"is a {values['model_type']} model, or a Llama model with further parts",
                 place=path,
@@ -155,10 +162,12 @@ def _directory_tensors(source: Path, config: LlamaConfig) -> dict[str, Tensor]:
     stored: dict[str, Tensor] = {}
     files = sorted(source.glob("*.safetensors"))
     if not files:
-        raise DataError("has no weights in the format safetensors", place=source, remedy="save the model as safetensors")
+        raise DataError(
+            "has no weights in the format safetensors", place=source, remedy="save the model as safetensors"
+        )
     for file in files:
         try:
-            with reading(file), safe_open(file, framework="pt") as tensors:  # type: ignore[no-untyped-call]
+            with reading(file), safe_open(file, framework="pt") as tensors:
                 stored |= {name: tensors.get_tensor(name) for name in tensors.keys()}  # noqa: SIM118
         except SafetensorError as error:
             raise DataError(f"is not a complete safetensors file ({error})", place=file) from error
@@ -170,7 +179,9 @@ def _directory_tensors(source: Path, config: LlamaConfig) -> dict[str, Tensor]:
             layer = f"model.layers.{k}."
             found |= {f"{k}.{new}": stored[layer + old] for old, new in _RENAMED.items()}
             found[f"{k}.qkv.weight"] = torch.cat([stored[f"{layer}self_attn.{part}_proj.weight"] for part in "qkv"])
-            found[f"{k}.gate_up.weight"] = torch.cat([stored[f"{layer}mlp.{part}_proj.weight"] for part in ("gate", "up")])
+            found[f"{k}.gate_up.weight"] = torch.cat(
+                [stored[f"{layer}mlp.{part}_proj.weight"] for part in ("gate", "up")]
+            )
     except KeyError as error:
         raise DataError(f"has no tensor {error}", place=source, remedy="save the whole model") from error
     return found
@@ -189,9 +200,7 @@ def _tokenizer(source: Path) -> tuple[bytes, SubwordsRecord]:
         if source.is_dir():
             found = AutoTokenizer.from_pretrained(source, local_files_only=True)
         else:
-            found = PreTrainedTokenizerFast.from_pretrained(
-                source.parent, gguf_file=source.name, local_files_only=True
-            )
+            found = PreTrainedTokenizerFast.from_pretrained(source.parent, gguf_file=source.name, local_files_only=True)
     except Exception as error:  # transformers raises many kinds
         message = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
         raise DataError(f"has no tokenizer that can be read ({message})", place=source) from error

@@ -1,7 +1,7 @@
 """The forward pass of a Llama model (RMS norm, rotary positions, grouped attention, gated layers), for inference.
 
-It gives what `transformers` gives (`tests/pretrained/test_llama.py`), and decodes faster: its weights may be packed, and
-a step has little overhead. Models of other architectures run through `transformers` (see `base`).
+It gives what `transformers` gives (`tests/pretrained/test_llama.py`), and decodes faster: its weights may be packed,
+and a step has little overhead.
 """
 
 from __future__ import annotations

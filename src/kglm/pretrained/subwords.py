@@ -89,9 +89,9 @@ class Subwords:
     @cached_property
     def special(self) -> frozenset[int]:
         """Subwords that are marks instead of text."""
-        return frozenset(
-            id for id, token in self._tokenizer.get_added_tokens_decoder().items() if token.special
-        ) | {self.start}
+        return frozenset(id for id, token in self._tokenizer.get_added_tokens_decoder().items() if token.special) | {
+            self.start
+        }
 
     @cached_property
     def texts(self) -> list[str]:

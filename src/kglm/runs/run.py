@@ -28,6 +28,7 @@ from kglm import __version__, config
 from kglm.errors import ConfigError, DataError, VersionError
 from kglm.files import atomic_file, exists
 from kglm.files.artefact import Artefact
+from kglm.files.tensors import parse_tensors, write_tensors
 from kglm.kg.embedding.vectors import Vectors
 from kglm.kg.graph import KnowledgeGraph
 from kglm.model.base import COMPONENTS, ChunkModel
@@ -37,8 +38,7 @@ from kglm.model.table import ModelParts
 from kglm.model.text import HistoryConfig
 from kglm.runs.checkpoint import EpochMetrics
 from kglm.runs.records import FILES, REMEDY, GraphRecord, Introductions, RunRecord, files_of_run, require_run
-from kglm.runs.settings import RunConfig
-from kglm.files.tensors import parse_tensors, write_tensors
+from kglm.runs.settings import RunConfig, parse_settings
 from kglm.runs.tensors import load_into
 from kglm.text.document import Document, read_documents
 from kglm.text.repair import repair
@@ -69,7 +69,8 @@ class Run:
         self.artefact = Artefact(home, None, REMEDY, FILES)
         self.record = RunRecord(FORMAT, __version__)
         data, latent, kind = settings.data, settings.latent, settings.kind
-        self.history = HistoryConfig(latent.facts, data.parent_window, data.mention_types)
+        missing = latent.offers_missing and kind.likelihood == "latent"
+        self.history = HistoryConfig(latent.facts, data.parent_window, data.mention_types, missing)
         self.features = GraphFeatures.of(
             graph,
             vocabulary,
@@ -77,6 +78,7 @@ class Run:
             max_aliases=data.max_aliases,
             max_alias_tokens=data.max_alias_tokens,
             uses_cues=kind.uses_vectors and latent.facts != "none" and latent.reads_cues,
+            uses_tail_facts=kind.uses_vectors and latent.facts != "none" and latent.tail_facts,
             vectors=Vectors.load(graph.store.path, whole=True) if kind.uses_vectors else None,
             introductions=introductions,
         )
@@ -133,7 +135,7 @@ class Run:
                 remedy=f"use kglm {record.kglm}, or train it again",
             )
         known = artefact.record("kg.json", GraphRecord)
-        settings = config.parse(RunConfig, artefact.read("config.toml"), home / "config.toml")
+        settings = parse_settings(artefact.read("config.toml"), home / "config.toml")
         vocabulary = Vocabulary.of_record(
             artefact.record("vocabulary.json", VocabularyRecord), home / "vocabulary.json"
         )

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from kglm import config
 from kglm.errors import ConfigError
+from kglm.files import exists
 from kglm.model.encoders.awd_lstm import EncoderConfig
 from kglm.model.options import PAPER, LatentConfig, MentionTypes
 from kglm.model.table import MODELS, ModelKind
@@ -22,6 +23,8 @@ MAX_ALIAS_SIZE = 1000
 MAX_LEARNING_RATE = 1e6
 MAX_SEED = 2**63 - 1
 MAX_THREADS = 1 << 16
+DEFAULT = "small"
+"""Configuration of `kglm train` if none is given."""
 SHIPPED = Path(__file__).parent.parent / "configs"
 PRESETS: dict[str, LatentConfig] = {
     "best": LatentConfig(),
@@ -92,7 +95,9 @@ class TrainConfig:
     patience: int = 5
     """Epochs without a better validation before training stops."""
     seed: int = 0
-    """Random seed of the weights, the order of documents and dropout."""
+    """Random seed of the weights, the order of documents and dropout, and the hidden facts."""
+    hide_facts: float = 0.2
+    """Share of the facts of related mentions that training treats as missing, if `latent.missing` is on."""
     checkpoint_minutes: float = 5.0
     """Minutes between checkpoints; a killed run loses at most this much."""
     threads: int = 0
@@ -106,6 +111,7 @@ class TrainConfig:
         for name in ("rows", "length", "epochs", "patience", "nonmonotone"):
             config.check_range(f"train.{name}", getattr(self, name), 1, MAX_COUNT)
         config.check_range("train.seed", self.seed, 0, MAX_SEED)
+        config.check_range("train.hide_facts", self.hide_facts, 0, 1)
         config.check_range("train.threads", self.threads, 0, MAX_THREADS)
         if not 0 < self.learning_rate <= MAX_LEARNING_RATE:
             remedy = f"give a number above 0 and at most {MAX_LEARNING_RATE:,.0f}"
@@ -163,6 +169,24 @@ class RunConfig:
         return replace(self, train=replace(self.train, **tuned)) == other
 
 
+ADDED: dict[str, dict[str, Any]] = {"latent": {"missing": False}, "train": {"hide_facts": 0.0}}
+"""Settings that runs of earlier versions lack, with the values that have no effect."""
+
+
+def shipped_configurations() -> list[str]:
+    """Names of the configurations that come with the package."""
+    return sorted(path.stem for path in SHIPPED.glob("*.toml"))
+
+
+def parse_settings(content: bytes, place: Path) -> RunConfig:
+    """Settings of an existing run, from its TOML file; it has all settings that there were when the run was made."""
+    values = config.parse_toml(content, place)
+    for section, added in ADDED.items():
+        if isinstance(given := values.get(section, {}), dict):
+            values[section] = added | given
+    return config.from_dict(RunConfig, values, place=place)
+
+
 def load_config(
     name: str | Path | None, model: str, overrides: Iterable[str] = (), *, preset: str | None = None
 ) -> RunConfig:
@@ -179,6 +203,11 @@ def load_config(
     if name is not None:
         shipped = SHIPPED / f"{name}.toml"
         place = shipped if shipped.exists() else Path(name)
+        if not exists(place):
+            raise ConfigError(
+                f"there is no configuration {str(name)!r}",
+                remedy=f"give a TOML file, or one of {', '.join(shipped_configurations())}",
+            )
         values = config.read(place)
     if preset is not None:
         values["latent"] = asdict(PRESETS[preset])

@@ -10,7 +10,6 @@ from torch import Tensor, nn
 
 from kglm.errors import DataError
 
-
 RENAMED = {
     "latent.type_head.": "latent.types.head.",
     "latent.type_feature": "latent.types.state_QC",
@@ -27,8 +26,14 @@ RENAMED = {
     "latent.parent_bias.": "latent.parents.",
 }
 """Parameters by their names in runs of format 2, and since."""
-OPTIONAL = ("latent.types.cue_3C", "latent.types.cue_H3C", "latent.types.relation_DC")
-"""Parameters that the first runs of format 2 lack. Their initial value, zero, has no effect."""
+OPTIONAL = (
+    "latent.types.cue_3C",
+    "latent.types.cue_H3C",
+    "latent.types.relation_DC",
+    "latent.tails.facts.weight_Q",
+    "latent.tails.facts.context_HQ",
+)
+"""Parameters that runs of earlier versions lack. They are zero then, which has no effect."""
 
 
 def renamed(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -47,7 +52,8 @@ def load_into(module: nn.Module, tensors: Mapping[str, Tensor], place: Path, *, 
     Tensors in `grows` may have fewer rows than the module's; the module keeps its own further rows.
     """
     own = module.state_dict()
-    tensors = {**{name: tensor for name, tensor in own.items() if name.endswith(OPTIONAL)}, **renamed(tensors)}
+    unused = {name: torch.zeros_like(tensor) for name, tensor in own.items() if name.endswith(OPTIONAL)}
+    tensors = {**unused, **renamed(tensors)}
     for name, tensor in own.items():
         if name not in tensors:
             raise DataError(f"has no tensor {name}", place=place, remedy="use the model and version that wrote it")

@@ -54,10 +54,10 @@ class PromptRequest(LinkRequest):
 
 
 class CompleteRequest(PromptRequest):
-    """A prompt, the number of next words, and the number of reasons for each."""
+    """A prompt, the number of answers and next words, and the number of reasons for each."""
 
-    top: Annotated[int, Field(ge=1, le=50, description="Number of next words.")] = 10
-    reasons: Annotated[int, Field(ge=0, le=20, description="Maximum number of reasons per word.")] = 5
+    top: Annotated[int, Field(ge=1, le=50, description="Number of answers and of next words.")] = 10
+    reasons: Annotated[int, Field(ge=0, le=20, description="Maximum number of reasons of each.")] = 5
 
 
 class GenerateRequest(PromptRequest):
@@ -118,28 +118,38 @@ class Entity(_Response):
 
 
 class Mention(_Response):
-    """Words [start, end) of the prompt refer to this entity with probability p; an ambiguous name has many entries."""
+    """Words [start, end) of the prompt refer to this entity with probability p; an ambiguous name has many entries.
+
+    `id` is null where no entity of the graph is the most probable: then p is the probability of that, `p_nil`.
+    """
 
     start: int
     end: int
     text: str
-    id: str
-    label: str
+    id: str | None
+    label: str | None
     p: P
+    description: str | None
+    p_nil: P
 
 
 class Reason(_Response):
-    """One reason of a word and its share of the word's probability, by ids and labels."""
+    """One reason of an answer or a word and its share of the probability; `copied` is null for answers."""
 
     p: P
-    type: Literal["none", "new", "related", "continue"]
+    type: Literal["none", "new", "related", "continue", "missing"]
     parent: str | None
     parent_label: str | None
     relation: str | None
     relation_label: str | None
     entity: str | None
     entity_label: str | None
-    copied: bool
+    since: str | None
+    until: str | None
+    at: str | None
+    period: str | None
+    source: str | None
+    copied: bool | None
     text: str
 
 
@@ -148,6 +158,29 @@ class FurtherReasons(_Response):
 
     count: int
     p: P
+
+
+class Answer(_Response):
+    """A name of an entity, or plain words, that the text goes on with; `facts` are the reasons that are facts."""
+
+    text: str
+    p: P
+    entity: str | None
+    entity_label: str | None
+    facts: list[Reason]
+    reasons: list[Reason]
+    further_reasons: FurtherReasons
+
+
+class Missing(_Response):
+    """The text asks for a relation that the parent lacks in the graph, with this probability."""
+
+    p: P
+    parent: str
+    parent_label: str
+    relation: str
+    relation_label: str
+    text: str
 
 
 class Word(_Response):
@@ -165,9 +198,11 @@ class Rest(_Response):
 
 
 class CompleteResponse(_Response):
-    """The prompt as words, and the most probable next words."""
+    """The prompt as words, the most probable answers and next words, and facts that are asked for and missing."""
 
     prompt: list[str]
+    answers: list[Answer]
+    missing: list[Missing]
     words: list[Word]
     rest: Rest
     mentions: list[Mention]

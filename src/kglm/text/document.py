@@ -247,6 +247,12 @@ def to_line(document: Document) -> bytes:
 def read_documents(path: str | PathLike[str]) -> Iterator[Document]:
     """Read a JSONL file (also `.gz`, `.bz2`, `.zst`) without changes; `repair` fixes known annotation errors."""
     for number, line in read_lines(path):
+        if not line.lstrip().startswith(b"{") and number == 1:
+            raise DataError(
+                "not JSON, so no linked documents",
+                place=f"{path}, line 1",
+                remedy=f"if it is plain text, annotate it first: kglm annotate {path} --kg KG --to DOCS.jsonl",
+            )
         yield parse_document(line, f"{path}, line {number}")
 
 

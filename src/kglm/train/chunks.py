@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -28,12 +30,18 @@ from kglm.model.chunk import (
     TypeTargets,
     Words,
 )
+from kglm.model.cues import named_years, window
 from kglm.model.graph_features import GraphFeatures
 from kglm.model.parents import places
+from kglm.model.tail_facts import tail_facts
 from kglm.model.tails import is_scored
 from kglm.runs.run import Run
 from kglm.text.vocabulary import Vocabulary
-from kglm.train.encoding import EncodedDocument, Start
+from kglm.train.candidates import candidate_parents
+from kglm.train.encoding import EncodedDocument, NamedRelations, Start
+
+KEPT_NODES = 1 << 17
+"""Nodes whose distinct relations are kept."""
 
 
 class Piece(NamedTuple):
@@ -69,20 +77,33 @@ class ChunkBuilder:
         *,
         parent_window: int | None = None,
         introductions: Mapping[int, int] | None = None,
+        missing: bool = False,
     ) -> None:
-        """`introductions`: number of training documents that introduce a node; nodes that are missing have 0."""
+        """`introductions`: number of training documents that introduce a node; nodes that are missing have 0.
+
+        `missing` says whether the model has missing facts.
+        """
         self._graph = features.graph
         self._aliases = features.aliases
         self._cues = features.cues
+        self._tails = features.tails
         self.introductions = introductions or {}
         self.parent_window = parent_window
+        self.missing = missing
+        self._distinct_relations = lru_cache(KEPT_NODES)(self._find_relations)
         self._own: dict[int, tuple[EncodedDocument, OwnCounts]] = {}
         """Own introductions of training documents, by the identity of the document."""
 
     @classmethod
     def of(cls, run: Run) -> ChunkBuilder:
         """The builder for a run's model."""
-        return cls(run.features, parent_window=run.history.parent_window, introductions=run.introductions)
+        history = run.history
+        return cls(
+            run.features,
+            parent_window=history.parent_window,
+            introductions=run.introductions,
+            missing=history.missing,
+        )
 
     def build(self, pieces: Sequence[Piece], *, ahead: int = 0) -> Chunk:
         """The chunk of these pieces, one a row, as wide as the longest.
@@ -102,10 +123,19 @@ class ChunkBuilder:
             for mention_start in document.starts[first:last]:
                 starts.add(row * grid.width + mention_start.target - start, document, mention_start)
         words, types, tracking = grid.result(pieces)
-        return Chunk(words, types, tracking, mentions.result(), *starts.result())
+        cues = _relation_cues(pieces, grid.width)
+        introductions, found = starts.introductions(), starts.result()
+        candidates = candidate_parents(pieces, grid.width, self) if self.missing else None
+        return Chunk(words, types, tracking, mentions.result(), *found, cues, introductions, candidates)
 
-    def relations_of(self, node: int) -> Ints:
-        """The distinct relations of a node."""
+    def relations_of(self, document: EncodedDocument, node: int) -> Ints:
+        """The distinct relations of a node, without those that the document hides."""
+        relations: Ints = self._distinct_relations(node)
+        if (hidden := document.hidden.relations.get(node)) is not None:
+            return relations[~np.isin(relations, list(hidden))]
+        return relations
+
+    def _find_relations(self, node: int) -> Ints:
         relation = self._graph.edges(node).relation  # in order
         return relation[run_starts(relation)].astype(np.int64)
 
@@ -118,6 +148,12 @@ class ChunkBuilder:
         if self._cues is None:
             return [(False, False)] * len(nodes)
         return self._cues.hints(document.surface, target, nodes)
+
+    def tail_facts(self, document: EncodedDocument, target: int, node: int, relation: int) -> npt.NDArray[np.float64]:
+        """See `tail_facts`; no columns if the model reads none."""
+        if self._tails is None:
+            return np.zeros((0, 0))
+        return tail_facts(self._tails.of(node, relation), named_years(window(document.surface, target)))
 
     def without_own(self, document: EncodedDocument) -> OwnCounts:
         """The entities that fall into a lower bucket if the document is not counted; found once for each document."""
@@ -194,15 +230,14 @@ class _MentionWords:
         self._entity.append(self._nodes.setdefault(node, len(self._nodes)))
 
     def result(self) -> MentionWords:
-        match_IJ = torch.zeros(len(self._position), self._aliases.slots, dtype=torch.bool)
+        alias_UAL = self._aliases.stack(list(self._nodes))
+        match_IJ = torch.zeros(len(self._position), alias_UAL.shape[1] * alias_UAL.shape[2], dtype=torch.bool)
         if self._match:
             match_IJ[tuple(torch.tensor(self._match).T)] = True
-        order_IJ = torch.zeros(len(self._position), self._aliases.slots, dtype=torch.int64)
+        order_IJ = torch.zeros(match_IJ.shape, dtype=torch.int64)
         if self._order:
             word, slot, kind = torch.tensor(self._order).T
             order_IJ[word, slot] = kind
-        tables = [self._aliases[node].words_AL for node in self._nodes]
-        alias_UAL = np.stack(tables) if tables else np.zeros((0, *self._aliases.shape), np.int64)
         return MentionWords(
             _longs(self._position),
             _longs(self._entity),
@@ -224,17 +259,26 @@ class _Starts:
         self._members: list[Ints] = []
         self._tails: list[tuple[int, Ints]] = []
         self._hints: list[tuple[bool, bool]] = []
+        self._own: list[npt.NDArray[np.bool_]] = []
+        self._facts: list[npt.NDArray[np.float64]] = []
 
     def add(self, position: int, document: EncodedDocument, start: Start) -> None:
         self._rows.append((position, document, start))
 
-    def result(self) -> tuple[MentionStarts, Paths, ScoredTails, RelationCues, OwnIntroductions]:
+    def introductions(self) -> OwnIntroductions:
+        """Own introductions of the documents of the starts."""
+        own = [self._builder.without_own(document) for _, document, _ in self._rows]
+        return OwnIntroductions(
+            torch.repeat_interleave(_longs([len(counts.node_N) for counts in own])),
+            _end_to_end([counts.node_N for counts in own]),
+            _end_to_end([counts.bucket_N for counts in own]),
+        )
+
+    def result(self) -> tuple[MentionStarts, Paths, ScoredTails]:
         count = len(self._rows)
         width = max((start.entity_count for _, _, start in self._rows), default=0)
         parent_MP = np.full((count, width), -1, np.int64)
         place_MP3 = np.zeros((count, width, 3), np.int64)
-        hint_M2 = np.zeros((count, 2), np.bool_)
-        cues, own = list[tuple[int, int, float, float]](), [OwnCounts.none()]
         past = _LastWords()
         for m, (_, document, start) in enumerate(self._rows):
             known, last_P = start.entity_count, past.before(document, start)
@@ -242,9 +286,7 @@ class _Starts:
             if self._builder.parent_window is not None:
                 parent_MP[m, :known][start.target - last_P > self._builder.parent_window] = -1
             place_MP3[m, :known] = places(start.target, start.boundary, last_P, np.arange(known) == 0)
-            self._add_paths(m, document, start, hint_M2)
-            cues += [(m, *cue) for cue in start.cues]
-            own.append(self._builder.without_own(document))
+            self._add_paths(m, document, start)
         starts = MentionStarts(
             _longs([position for position, _, _ in self._rows]),
             _longs([int(start.type) for _, _, start in self._rows]),
@@ -253,32 +295,21 @@ class _Starts:
             _longs([start.entity_count for _, _, start in self._rows]),
             torch.from_numpy(parent_MP),
             torch.from_numpy(place_MP3),
-            torch.from_numpy(hint_M2),
         )
-        relation_cues = RelationCues(
-            _longs([cue[0] for cue in cues]),
-            _longs([cue[1] for cue in cues]),
-            torch.tensor([cue[2:] for cue in cues], dtype=torch.float64).view(-1, 2),
-        )
-        introductions = OwnIntroductions(
-            torch.repeat_interleave(_longs([len(counts.node_N) for counts in own[1:]])),
-            _end_to_end([counts.node_N for counts in own]),
-            _end_to_end([counts.bucket_N for counts in own]),
-        )
-        return starts, *self._path_tensors(), relation_cues, introductions
+        return starts, *self._path_tensors()
 
-    def _add_paths(self, m: int, document: EncodedDocument, start: Start, hint_M2: np.ndarray) -> None:
+    def _add_paths(self, m: int, document: EncodedDocument, start: Start) -> None:
         for path in start.paths:
             parent = document.entities[path.parent]
             group = self._groups.setdefault((m, path.parent), len(self._groups))
             if group == len(self._members):
-                self._members.append(self._builder.relations_of(parent))
+                self._members.append(self._builder.relations_of(document, parent))
             if is_scored(path.tails):
                 nodes = self._builder.tails_of(parent, path.relation)
                 self._tails.append((len(self._paths), nodes))
-                hints = self._builder.hints(document, start.target, nodes.tolist())
-                hint_M2[m] = hints[nodes.tolist().index(start.node)]
-                self._hints += hints
+                self._own.append(nodes == start.node)
+                self._hints += self._builder.hints(document, start.target, nodes.tolist())
+                self._facts.append(self._builder.tail_facts(document, start.target, parent, path.relation))
             self._paths.append((group, path.relation, float(np.log(path.tails)), path.listed))
 
     def _path_tensors(self) -> tuple[Paths, ScoredTails]:
@@ -296,7 +327,9 @@ class _Starts:
         tails = ScoredTails(
             _longs([path for path, nodes in self._tails for _ in range(len(nodes))]),
             _end_to_end([nodes for _, nodes in self._tails]),
+            torch.from_numpy(np.concatenate([np.zeros(0, np.bool_), *self._own])),
             torch.tensor(self._hints, dtype=torch.bool).view(-1, 2),
+            torch.from_numpy(np.concatenate(self._facts) if self._facts else np.zeros((0, 0))),
         )
         return paths, tails
 
@@ -321,6 +354,17 @@ class _LastWords:
         return self._last[: start.entity_count]
 
 
+def _relation_cues(pieces: Sequence[Piece], width: int) -> RelationCues:
+    """Relations that the words before name; `width` is the number of positions in a row."""
+    rows = [NamedRelations.none()]
+    for row, (document, start, end) in enumerate(pieces):
+        if document is not None:
+            position_Y, relation_Y, value_Y2 = document.cues.between(start, end)
+            rows.append(NamedRelations(position_Y + np.int32(row * width - start), relation_Y, value_Y2))
+    position_Y, relation_Y, value_Y2 = (np.concatenate(column) for column in zip(*rows, strict=True))
+    return RelationCues(_longs(position_Y), _longs(relation_Y), torch.from_numpy(value_Y2))
+
+
 def _entities_before(piece: Piece) -> int:
     """Number of entities that are mentioned before the first input of a piece."""
     if piece.document is None:
@@ -328,8 +372,8 @@ def _entities_before(piece: Piece) -> int:
     return piece.document.entities_before(max(piece.start - 1, 0))
 
 
-def _longs(values: Sequence[int]) -> Tensor:
-    return torch.tensor(values, dtype=torch.int64)
+def _longs(values: npt.ArrayLike) -> Tensor:
+    return torch.from_numpy(np.asarray(values, np.int64))
 
 
 def _end_to_end(lists: Sequence[Ints]) -> Tensor:

@@ -2,14 +2,14 @@
 
 Position t predicts word t + 1 and has a type; the first position of a mention also has an entity, and the facts
 (parent, relation) that reach it. `Start.paths` lists *every* fact of the local graph that reaches the entity, those
-that the annotation names marked as listed: the model sums over all or over these.
+that the annotation names marked as listed: the model sums over all or over these. Some facts of a training document may
+be hidden (see `hidden`): in this document they are not in the graph.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -27,13 +27,12 @@ from kglm.model.types import Type
 from kglm.progress import progress
 from kglm.text.document import Document, Mention
 from kglm.text.vocabulary import Vocabulary
+from kglm.train.hidden import Fact, HiddenFacts, Hiding, hide_facts
 
 NEVER = 1 << 30
 """More than any distance."""
 CUE_BLOCK = 500
 """Positions whose cues of all relations are held at once."""
-Fact = tuple[int, int, int]
-"""Parent, relation, number of the relation's tails."""
 
 
 class Path(NamedTuple):
@@ -59,8 +58,30 @@ class Start:
     paths: list[Path]
     boundary: int
     """Index of the word before the sentence, or -1."""
-    cues: list[tuple[int, float, float]]
-    """Relations that the words before name, with m and a: see `model.cues`."""
+
+
+class NamedRelations(NamedTuple):
+    """Relations that the words before positions name, by position, with m and a: see `model.cues`."""
+
+    position_Y: npt.NDArray[np.int32]
+    relation_Y: npt.NDArray[np.int32]
+    value_Y2: Floats
+
+    @classmethod
+    def none(cls) -> NamedRelations:
+        """No relations."""
+        return cls(np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros((0, 2)))
+
+    @classmethod
+    def of(cls, cue_TK2: Floats, position_T: Ints) -> NamedRelations:
+        """From the scores of all relations at some positions."""
+        row_Y, relation_Y = np.nonzero(cue_TK2.any(-1))
+        return cls(position_T[row_Y].astype(np.int32), relation_Y.astype(np.int32), cue_TK2[row_Y, relation_Y])
+
+    def between(self, start: int, end: int) -> NamedRelations:
+        """Those at the positions [start, end)."""
+        here = slice(*np.searchsorted(self.position_Y, [start, end]))
+        return NamedRelations(self.position_Y[here], self.relation_Y[here], self.value_Y2[here])
 
 
 @dataclass(slots=True)
@@ -77,8 +98,12 @@ class EncodedDocument:
     """Its index in `entities`, or -1."""
     state_T: npt.NDArray[np.int8]
     """The mention state before t: see `model.mention_state`."""
+    boundary_T: npt.NDArray[np.int32]
+    """Index of the word before the sentence of t, or -1."""
     named: NamedRelation
     """The relation that the words before t name best."""
+    cues: NamedRelations
+    """All relations that the words before name: at mention starts, or at all positions if facts may be missing."""
     related_T: Bools
     """True where `related` is legal: there is a candidate parent."""
     continue_T: Bools
@@ -95,6 +120,9 @@ class EncodedDocument:
     """Position and slot of every word of an entity, in order, and the number of entities mentioned so far."""
     introduced: list[int]
     """Distinct nodes that the annotation calls new."""
+    given: int = 0
+    """Number of entities that are candidate parents before they are mentioned: 1 if the model is given the topic."""
+    hidden: HiddenFacts = field(default_factory=HiddenFacts)
     counted: bool = False
     """True for training documents: the model's frequencies include their introductions."""
     counts: Counter[str] = field(default_factory=Counter)
@@ -113,7 +141,9 @@ class EncodedDocument:
             node_T=none_T,
             slot_T=none_T.copy(),
             state_T=np.zeros(length, np.int8),
+            boundary_T=np.full(length, -1, np.int32),
             named=NamedRelation(np.zeros((length, 3)), np.zeros(length, np.int64)),
+            cues=NamedRelations.none(),
             related_T=never_T,
             continue_T=never_T.copy(),
             slots_T={},
@@ -161,21 +191,30 @@ class DocumentEncoder:
         return cls(run.features, run.vocabulary, run.history)
 
     def encode_all(
-        self, documents: Sequence[Document], title: str, *, counted: bool = False, shown: bool = True
+        self,
+        documents: Sequence[Document],
+        title: str,
+        *,
+        counted: bool = False,
+        hiding: Hiding | None = None,
+        shown: bool = True,
     ) -> list[EncodedDocument]:
         """Encode documents, with a progress bar; `counted` says that they are the training documents."""
         encoded = []
         total = sum(len(document.tokens) for document in documents)
         with progress(title, total, "tokens", shown=shown) as advance:
             for document in documents:
-                result = self.encode(document)
+                result = self.encode(document, hiding)
                 result.counted = counted
                 encoded.append(result)
                 advance(len(document.tokens))
         return encoded
 
-    def encode(self, document: Document) -> EncodedDocument:
-        """Encode a repaired document. Mentions of entities that the graph lacks become plain words, and are counted."""
+    def encode(self, document: Document, hiding: Hiding | None = None) -> EncodedDocument:
+        """Encode a repaired document. Mentions of entities that the graph lacks become plain words, and are counted.
+
+        So do the mentions that hidden facts lead to, if the model has missing facts.
+        """
         facts = self.config.facts
         words_N = np.array(self.vocabulary.encode(document.tokens), np.int64)
         result = EncodedDocument.plain(document.title, words_N, document.tokens)
@@ -186,13 +225,16 @@ class DocumentEncoder:
         if facts == "topic":
             of_topic = {node for node, found in reached.items() if any(parent == topic for parent, _, _ in found)}
             mentions = [(mention, node) for mention, node in mentions if node in of_topic]
-        boundary_T = boundaries(document.tokens)
-        cues = self._find_cues(result, [mention for mention, _ in mentions])
+        if self.config.missing and hiding is not None:
+            mentions, result.hidden = hide_facts(document, mentions, reached, self.graph, given, hiding)
+            reached = {node: result.hidden.without(facts) for node, facts in reached.items()}
+        result.boundary_T = boundaries(document.tokens)[: len(result)].astype(np.int32)
+        self._find_cues(result, [mention for mention, _ in mentions])
         slots = {node: slot for slot, node in enumerate(given)}
         last = [-1 for _ in given]
         for mention, node in mentions:
-            self._add_mention(result, mention, node, slots, last, reached, boundary_T, cues)
-        result.entities = list(slots)
+            self._add_mention(result, mention, node, slots, last, reached)
+        result.entities, result.given = list(slots), len(given)
         at_I = np.flatnonzero(result.slot_T >= 0)
         slot_I = result.slot_T[at_I]
         result.mention_words_I3 = np.stack([at_I, slot_I, 1 + np.maximum.accumulate(slot_I)], -1)
@@ -205,27 +247,26 @@ class DocumentEncoder:
         self._mark_related(result)
         return result
 
-    def _find_cues(
-        self, result: EncodedDocument, mentions: Sequence[Mention]
-    ) -> dict[int, list[tuple[int, float, float]]]:
-        """Find the relation that is named best at each position; return all that are named at the starts of mentions.
+    def _find_cues(self, result: EncodedDocument, mentions: Sequence[Mention]) -> None:
+        """Find the relation that is named best at each position, and all that are named where they are needed.
 
         The scores of all relations are held for a block of positions at a time.
         """
         if self.cues is None:
-            return {}
+            return
         ends = ((mention.start if self.config.continues else mention.end - 1) for mention in mentions)
         starts = sorted({t for mention, end in zip(mentions, ends, strict=True) for t in range(mention.start - 1, end)})
-        found: dict[int, list[tuple[int, float, float]]] = {}
+        wanted_N = np.arange(len(result)) if self.config.missing else np.array(starts, np.int64)
+        found = [NamedRelations.none()]
         for first in range(0, len(result), CUE_BLOCK):
             count = min(CUE_BLOCK, len(result) - first)
             cue_TK2 = self.cues.relations(result.surface, first, count)
             named = NamedRelation.of(cue_TK2)
             result.named.value_F3[first : first + count] = named.value_F3
             result.named.relation_F[first : first + count] = named.relation_F
-            here = starts[bisect_left(starts, first) : bisect_left(starts, first + count)]
-            found.update((t, _named_relations(cue_TK2[t - first])) for t in here)
-        return found
+            here_T = wanted_N[slice(*np.searchsorted(wanted_N, [first, first + count]))]
+            found.append(NamedRelations.of(cue_TK2[here_T - first], here_T))
+        result.cues = NamedRelations(*(np.concatenate(column) for column in zip(*found, strict=True)))
 
     def _usable_mentions(self, document: Document, counts: Counter[str]) -> list[tuple[Mention, int]]:
         usable = []
@@ -267,8 +308,6 @@ class DocumentEncoder:
         slots: dict[int, int],
         last: list[int],
         reached: dict[int, list[Fact]],
-        boundary_T: Ints,
-        cues: Mapping[int, list[tuple[int, float, float]]],
     ) -> None:
         """Add the words of a mention; `last` are the last positions of the entities in `slots`."""
         aliases, facts = self.aliases[node], self.config.facts
@@ -289,10 +328,8 @@ class DocumentEncoder:
                 if kind == Type.RELATED and not any(path.listed for path in paths):
                     result.counts["unexplained"] += 1
                 result.type_T[target] = kind
-                boundary = int(boundary_T[target])
-                named = cues.get(target, []) if paths else []
-                length = mention.end - 1 - target
-                result.starts.append(Start(target, kind, node, length, len(last), paths, boundary, named))
+                boundary, length = int(result.boundary_T[target]), mention.end - 1 - target
+                result.starts.append(Start(target, kind, node, length, len(last), paths, boundary))
             else:
                 result.type_T[target] = Type.CONTINUE
             if node not in slots and facts != "topic" and not is_literal(self.graph.id(node)):
@@ -316,12 +353,6 @@ class DocumentEncoder:
         last_T = np.maximum(np.concatenate([[before], last_T])[: len(t_T)], before)
         window = NEVER if self.config.parent_window is None else self.config.parent_window
         result.related_T = t_T - last_T <= window
-
-
-def _named_relations(cue_K2: Floats) -> list[tuple[int, float, float]]:
-    """The relations that are named at all, with m and a."""
-    named = np.flatnonzero(cue_K2.any(1))
-    return [(relation, m, a) for relation, (m, a) in zip(named.tolist(), cue_K2[named].tolist(), strict=True)]
 
 
 def unused_mentions(documents: Iterable[EncodedDocument]) -> Counter[str]:

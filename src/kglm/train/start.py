@@ -20,6 +20,7 @@ from kglm.runs.settings import RunConfig
 from kglm.text.document import Document
 from kglm.train.chunks import ChunkBuilder
 from kglm.train.encoding import DocumentEncoder, EncodedDocument, unused_mentions
+from kglm.train.hidden import Hiding
 from kglm.train.loop import Trainer
 from kglm.train.processes import World, joined
 from kglm.train.threads import choose_threads
@@ -60,9 +61,10 @@ def train(
         run.load_start()
         torch.set_num_threads(_threads(run, world))
         encoder = DocumentEncoder.of(run)
+        hiding, shown = Hiding(settings.train.hide_facts, settings.train.seed), world.leads
         encoded = [
-            encoder.encode_all(found, f"encoding {kind} documents", counted=kind == "training", shown=world.leads)
-            for kind, found in zip(("training", "validation"), documents, strict=True)
+            encoder.encode_all(documents[0], "encoding training documents", counted=True, hiding=hiding, shown=shown),
+            encoder.encode_all(documents[1], "encoding validation documents", shown=shown),
         ]
         if world.leads:
             _report_unused_mentions(encoded[0])

@@ -15,10 +15,11 @@ from typing import NamedTuple
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import INSTANCE_OF, REVERSE
 from kglm.kg.literals.dates import YEAR, Date
-from kglm.kg.literals.literal import is_date, is_literal, quantity_unit
+from kglm.kg.literals.literal import is_date, is_literal, is_text, quantity_unit
 from kglm.linking.traits import TraitReader
 from kglm.writing.english import Pronoun, indefinite, possessive_mark, pronoun_for, say_date, say_quantity, separators
 from kglm.writing.english import verb as conjugated
+from kglm.writing.main_values import MainValues
 from kglm.writing.wordings import Slot, Wording, Wordings
 
 BIRTH, DEATH, DEATH_PLACE, DISSOLVED, OCCUPATION = "P569", "P570", "P20", "P576", "P106"
@@ -66,6 +67,7 @@ class Speaker:
         self.wordings = wordings
         self.traits = TraitReader(graph).of
         self.facts = lru_cache(1 << 14)(self._facts)
+        self.values = MainValues(graph)
         self.sorts = lru_cache(1 << 16)(self._sorts)
         self.is_past = lru_cache(1 << 16)(self._is_past)
 
@@ -210,9 +212,16 @@ class Speaker:
                 return None
             else:
                 single = wording.objects == "any" or relation == INSTANCE_OF or is_literal(self.graph.id(free[0]))
-                chosen[relation] = rng.sample(free, 1 if single else min(len(free), rng.choice((1, 1, 2, limit))))
+                count = 1 if single else min(len(free), rng.choice((1, 1, 2, limit)))
+                chosen[relation] = self._draw_objects(node, relation, free, count, rng)
         every_tail = [tail for tails in chosen.values() for tail in tails]
         return chosen if len(set(every_tail)) == len(every_tail) else None
+
+    def _draw_objects(self, node: int, relation: str, free: Sequence[int], count: int, rng: random.Random) -> list[int]:
+        """Draw this many objects, mostly the main value; several of them at random."""
+        index = self.graph.find_relation(relation)
+        assert index is not None
+        return [self.values.draw(rng, node, index, free)] if count == 1 else rng.sample(free, count)
 
     def _fits_object(self, wording: Wording, tail: int) -> bool:
         if wording.to and wording.to.isdisjoint(self.sorts(tail)):
@@ -280,6 +289,8 @@ class Speaker:
             if date is None:
                 return None
             return [*([Segment(f"{date.preposition} ")] if form == "on" else []), Segment(date.text, node, "KG")]
+        if is_text(id):
+            return [Segment(self.graph.aliases(node)[0], node, "KG")] if not form else None
         if is_literal(id):
             text = say_quantity(self.graph.aliases(node), rng)
             measured = quantity_unit(id) is not None and text is not None and text[-1].isalpha()

@@ -27,6 +27,7 @@ from kglm.kg.literals.dates import YEAR, Date, render_date
 from kglm.kg.literals.literal import is_date, is_literal
 from kglm.text.document import END, START, Document, Mention
 from kglm.text.tokenizer import tokenizer
+from kglm.writing.main_values import MainValues
 from kglm.writing.phrases import FRAMES, Phrase, Shape, phrases_of
 
 Ints = npt.NDArray[np.int64]
@@ -92,14 +93,15 @@ class Verbaliser:
         self.graph = graph
         self.config = config or VerbaliseConfig()
         self._kind = lru_cache(1 << 16)(self._find_kind)
+        self._values = MainValues(graph)
         self._phrases: dict[int, list[Phrase]] = {}
         ids = (graph.relation_id(relation) for relation in range(2, graph.relation_count, 2))
         self._owners = Counter(
             name for id in ids if ":" not in id for name in {each.casefold() for each in graph.relation_names(id)}
         )
-        self._head, self._relation, self._tail = _facts(graph)
-        order = np.argsort(self._relation, kind="stable")
-        relations, first, count = np.unique(self._relation[order], return_index=True, return_counts=True)
+        self._head, relation_N, _ = _facts(graph)
+        order = np.argsort(relation_N, kind="stable")
+        relations, first, count = np.unique(relation_N[order], return_index=True, return_counts=True)
         self._of = {int(r): order[a : a + n] for r, a, n in zip(relations, first, count, strict=True)}
         self.relations: list[int] = relations.tolist()
         """All relations that have facts."""
@@ -303,11 +305,11 @@ class Verbaliser:
         return list(dict.fromkeys(facts))
 
     def draw(self, rng: random.Random, relation: int | None = None) -> tuple[int, int, int]:
-        """Draw a fact (head, relation, tail) of this relation, or of any that can be verbalised."""
+        """Draw a fact (head, relation, tail), mostly with a main value, of a relation or of any that has words."""
         if relation is None:
             [relation] = rng.choices(self.relations, self._weights)
-        place = int(rng.choice(self._of[relation]))
-        return int(self._head[place]), int(relation), int(self._tail[place])
+        head = int(self._head[int(rng.choice(self._of[relation]))])
+        return head, int(relation), self._values.draw(rng, head, relation, self.graph.tails(head, relation).tolist())
 
     def tail_of(self, rng: random.Random, relation: int) -> int:
         """Draw the tail of some fact of the relation."""
@@ -321,7 +323,7 @@ class Verbaliser:
         for r, e in zip(relation[forward].tolist(), tail[forward].tolist(), strict=True):
             if self.phrases(r):
                 by_relation.setdefault(r, []).append(e)
-        facts = [(node, r, rng.choice(tails)) for r, tails in by_relation.items()]
+        facts = [(node, r, self._values.draw(rng, node, r, tails)) for r, tails in by_relation.items()]
         rng.shuffle(facts)
         return facts
 

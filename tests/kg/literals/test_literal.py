@@ -222,9 +222,8 @@ def test_index_finds_the_same_as_a_scan_over_all_renderings(ids: list[str]) -> N
         ("August 4, 1961", "T::11::+1961-08-04T00:00:00Z"),
         ("August 1961", "T::10::+1961-08-00T00:00:00Z"),
         ("1961-08", "T::10::+1961-08-00T00:00:00Z"),
-        ("1961", "T::9::+1961-00-00T00:00:00Z"),
-        ("354", "T::9::+0354-00-00T00:00:00Z"),
-        ("0354", "T::9::+0354-00-00T00:00:00Z"),
+        ("1961", "V::1961.0000::1"),  # a bare number is a year only where a date is expected
+        ("312", "V::312.0000::1"),
         ("44 BC", "T::9::-0044-00-00T00:00:00Z"),
         ("AD 79", "T::9::+0079-00-00T00:00:00Z"),
         ("1950s", "T::8::+1950-00-00T00:00:00Z"),
@@ -247,6 +246,8 @@ def test_user_input_is_parsed(text: str, id: str) -> None:
 
 def test_prefer_decides_between_year_and_quantity() -> None:
     assert literal_from_text("1961", prefer="quantity") == "V::1961.0000::1"
+    assert literal_from_text("1961", prefer="date") == "T::9::+1961-00-00T00:00:00Z"
+    assert literal_from_text("0354", prefer="date") == "T::9::+0354-00-00T00:00:00Z"
     assert literal_from_text("27", prefer="date") == "T::9::+0027-00-00T00:00:00Z"
     assert literal_from_text("-44", prefer="date") == "T::9::-0044-00-00T00:00:00Z"
     assert literal_from_text("27.5", prefer="date") == "V::27.5000::1"

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import pytest
 
 from kglm.answer.model import FactAwareLM
-from support.browsing import BORN, DESK, PHONE, Open, complete, edit, words
+from support.browsing import BORN, DESK, PHONE, Open, answers, complete, edit, words
 from support.serving import SCRIPT, Client, serving
 
 TOKEN = "a-token-of-24-characters"
@@ -19,7 +19,7 @@ LOOK = (Path(__file__).parent / "look.js").read_text()
 
 def test_everything_works_by_keyboard(visit: Open) -> None:
     page = visit(complete())
-    words(page)
+    answers(page)
     press, focused = page.keyboard.press, lambda what: page.evaluate(f"document.activeElement.{what}")
 
     def tab_to(selector: str) -> None:
@@ -218,7 +218,7 @@ def test_the_description_of_the_api(visit: Open, server: Client) -> None:
     page.get_by_role("link", name="API").click()
     route = page.locator(".routes details").filter(has=page.get_by_text("POST /api/complete", exact=True))
     route.locator("summary").click()
-    assert "Predict the next word" in route.inner_text()
+    assert "Predict how a text goes on" in route.inner_text()
     rows = [row.split("\t")[:2] for row in route.locator("table").first.inner_text().split("\n")]
     assert ["top", "integer, default 10, from 1 to 50"] in rows
     paths = server.get("/openapi.json").json["paths"]

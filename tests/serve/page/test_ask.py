@@ -8,7 +8,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from support.browsing import BORN, Open, at, complete, open_word, query, words
+from support.browsing import BORN, Open, answers, at, complete, open_word, query, words
 from support.serving import PROMPT, Client
 
 
@@ -18,13 +18,58 @@ def test_typing_shows_next_words_with_reasons(visit: Open) -> None:
     page.get_by_label("A text to continue").press_sequentially(" on")
     page.wait_for_url(re.compile(r"born\+on"))
     assert "August" in words(page)
-    assert page.locator(".gloss").inner_text().split("\n") == ["Barack Obama", "Q76 100 %"]
-    other = page.locator("button.bar[aria-expanded=false]").first.get_attribute("data-word")
+    assert page.locator(".gloss").inner_text().split("\n") == ["Barack Obama", "place of birth: Honolulu 99 %"]
+    other = page.locator(".words button.bar[aria-expanded=false]").nth(3).get_attribute("data-word")
     open_word(page, other)
     assert page.locator("button.bar[aria-expanded=true]").get_attribute("data-word") == other
     open_word(page, "August")
     assert page.locator(".why:not([hidden]) .reason").first.inner_text().startswith(f"{BORN}, copied")
-    assert page.get_by_text("The rest:").is_visible()
+    assert page.locator(".words").get_by_text("The rest:").is_visible()
+
+
+def test_answers_come_first(visit: Open) -> None:
+    """A date is one answer; the next words are folded."""
+    page = visit(complete())
+    found = answers(page)
+    assert next(iter(found)) == "August 4, 1961" and "August" not in found
+    assert page.locator(".words").is_hidden()
+    assert page.locator(".answers .why:not([hidden]) .chain").first.inner_text() == BORN
+    assert page.locator("svg .fact.lit").count() == 1 and page.locator("svg .next-word text").count() == 2
+    assert page.locator(".missing").count() == 0
+    page.locator(".answers").get_by_role("button", name="Add “August 4, 1961” to the text").click()
+    page.wait_for_url(re.compile(r"on\+August\+4%2C\+1961$"))
+
+
+def test_the_rest_of_an_answer_is_added(visit: Open) -> None:
+    page = visit(complete(f"{PROMPT} August 4"))
+    assert next(iter(answers(page))) == "August 4, 1961"
+    assert page.locator(".answers .why:not([hidden]) .chain").first.inner_text() == BORN
+    page.get_by_role("button", name="Add “August 4, 1961” to the text").click()
+    page.wait_for_url(re.compile(r"on\+August\+4%2C\+1961$"))
+
+
+def test_a_missing_fact_is_shown_and_added(visit: Open, server: Client) -> None:
+    page = visit()
+    found = server.post("/api/complete", {"text": PROMPT, "top": 25, "reasons": 8}).json
+    missing = {"p": 0.999, "parent": "Q76", "parent_label": "Barack Obama", "relation": "P26",
+               "relation_label": "spouse", "text": "the text asks for the spouse of Barack Obama"}  # fmt: skip
+    page.route("**/api/complete", lambda route: route.fulfill(json=found | {"missing": [missing]}))
+    for p, first in ((0.999, True), (0.1, False)):
+        missing["p"] = p
+        at(page, complete(f"{PROMPT} {p}"))
+        line = page.locator(".missing")
+        line.wait_for()
+        page.wait_for_selector(".split:not([aria-busy])")
+        assert line.inner_text().startswith("The text asks for the spouse of Barack Obama.")
+        before = "e => e.nextElementSibling === document.querySelector('.answers .bars')"
+        assert line.evaluate(before) == first
+    page.unroute("**/api/complete")
+    line.get_by_role("button", name="Add the fact").click()
+    assert page.locator("dialog .the-fact").inner_text().split("\n") == ["Barack Obama", "—spouse→", "…"]
+    page.get_by_label("New value").fill("Honolulu")
+    page.locator("dialog").get_by_role("button", name="Add the fact").click()
+    page.wait_for_selector(".split:not([aria-busy]) .compared")
+    assert "Barack Obama —spouse→ Honolulu" in page.locator(".edit-list li").inner_text()
 
 
 def test_the_path_of_the_opened_word_is_highlighted(visit: Open, server: Client) -> None:
@@ -107,10 +152,10 @@ def test_the_last_request_is_shown(visit: Open) -> None:
     assert page.locator("svg .parent").first.get_attribute("aria-label").startswith("Barack Obama")
 
 
-def test_a_bar_is_as_long_as_its_word_is_probable(visit: Open) -> None:
+def test_a_bar_is_as_long_as_its_answer_is_probable(visit: Open) -> None:
     page = visit("#/complete?text=it+was+the")
     page.emulate_media(reduced_motion="reduce")
-    words(page)
+    answers(page)
     assert "No entity of the graph is mentioned yet" in page.locator(".picture").inner_text()
     assert page.get_by_text("Choose a fact to change it").is_hidden() and page.locator("svg.graph").count() == 0
     for text in ("it was the", PROMPT):
@@ -119,7 +164,7 @@ def test_a_bar_is_as_long_as_its_word_is_probable(visit: Open) -> None:
         bar = page.locator("button.bar").first
         end = bar.evaluate("e => e.querySelector('.fill').lastChild.getBoundingClientRect().right")
         track = bar.locator(".track").bounding_box()
-        percent = float(words(page)[bar.locator(".word").inner_text()].rstrip(" %"))
+        percent = float(answers(page)[bar.locator(".word").inner_text()].rstrip(" %"))
         assert 100 * (end - track["x"]) / track["width"] == pytest.approx(percent, abs=1)
     assert page.get_by_text("Choose a fact to change it").is_visible()
 

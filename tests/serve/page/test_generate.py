@@ -63,7 +63,7 @@ def test_names_of_the_prompt_are_coloured_and_the_legend_has_what_occurs(visit: 
     given = page.locator(".given .mention")
     assert given.inner_text() == "Barack Obama"
     given.hover()
-    assert "linked to Barack Obama 100 %" in page.get_by_role("tooltip").inner_text()
+    assert "linked to Barack Obama 97 %" in page.get_by_role("tooltip").inner_text()
     shown = {name for each in page.locator("#generate .mention").all() for name in each.get_attribute("class").split()}
     legend = {each.get_attribute("class").split()[1] for each in page.locator("#generate .legend .swatch").all()}
     assert legend == shown - {"mention"} and "t-given" in legend

@@ -1,8 +1,8 @@
 """The facts of a graph as triples for TransE: table rows instead of node numbers.
 
-All dates share one row, all quantities another, and entities without facts a third, the mean vector; every entity
-with facts has its own row, in order of node numbers. Reverse edges are separate triples with separate relations;
-reflexive edges are left out.
+All dates share one row, all quantities and texts another, and entities without facts a third, the mean vector; every
+entity with facts has its own row, in order of node numbers. Reverse edges are separate triples with separate
+relations; reflexive edges are left out.
 """
 
 from __future__ import annotations

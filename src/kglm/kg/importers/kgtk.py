@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from kglm.errors import LiteralError
-from kglm.kg.ids import is_item_id, is_relation_id
+from kglm.kg.ids import SOURCE_PROPERTIES, is_item_id, is_relation_id
 from kglm.kg.importers.records import Batch, ImportOptions, Source, without_surrogates
 from kglm.kg.importers.wikidata import NAMING_PROPERTIES, RANKS
 from kglm.kg.literals.dates import Date
@@ -70,6 +70,9 @@ def _add_edge(
         return
     if not is_relation_id(label):
         batch.skip("not a property")
+        return
+    if label in SOURCE_PROPERTIES and not is_item_id(head):
+        batch.source(head, value if is_item_id(value) else _unescaped(value.strip('"')))
         return
     tail = _tail(head, label, value, batch, options)
     if tail is None:

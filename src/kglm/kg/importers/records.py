@@ -5,16 +5,37 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from kglm.errors import LiteralError
 from kglm.kg.ids import is_item_id, is_relation_id, mint, normalise_title
 from kglm.kg.literals.dates import Date
-from kglm.kg.literals.literal import canonical_literal, is_date, is_literal, literal_from_text
+from kglm.kg.literals.literal import canonical_literal, is_date, is_literal, is_text, literal_from_text
+from kglm.kg.literals.texts import text_of
 
 _ESCAPED = re.compile(r"\\u([0-9A-Fa-f]{4})")
 _IN_BRACKETS = re.compile(r" \([^()]*\)$")
 PROBLEMS_KEPT = 20
 """Problems per block that are reported with their line; all are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnOptions:
+    """Options for tables of one's own: what their content does not decide, or decides wrongly."""
+
+    types: tuple[tuple[str, str], ...] = ()
+    """Types of relations by name, as in ("height", "quantity:metre")."""
+    header: bool | None = None
+    """Whether the first row has the names of the columns."""
+    delimiter: str | None = None
+    decimal: Literal["point", "comma"] | None = None
+    """Decimal mark of numbers that could be read with either."""
+    split: str = ";"
+    """What divides several values in a cell; empty if nothing does."""
+    kinds: tuple[str, ...] = ()
+    """What the entities of a file are instances of: "FILE=KIND", or "file-name" for the names of all files."""
+    skip_bad_lines: bool = False
+    """Import the lines that can be read, if others cannot; otherwise nothing is imported then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +48,7 @@ class ImportOptions:
     """Read terms that are not ids as names, and make ids from them (Q_…, P_…): for graphs without ids."""
     iso_years: bool = False
     """Years before Christ are numbered as in ISO 8601 and RDF (0000 is 1 BC), not as in Wikidata's JSON."""
+    own: OwnOptions = OwnOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +75,15 @@ class Batch:
     facts: list[tuple[str, str, str, int, str | None]] = field(default_factory=list)
     """head, relation, tail, rank, and a statement key if it may have qualifiers"""
     qualifiers: list[tuple[str, str, str]] = field(default_factory=list)
-    """statement key, property, value"""
+    """statement key, property, value; "stated in" and "reference URL" become sources, not facts"""
+    sources: list[tuple[str, str]] = field(default_factory=list)
+    """statement key, source: the id of a work, an address, or a text"""
     relations: list[tuple[str, str]] = field(default_factory=list)
     """id, label"""
     redirects: list[tuple[str, str]] = field(default_factory=list)
     """title, target title"""
+    datatypes: list[tuple[str, str]] = field(default_factory=list)
+    """id of a relation, type of its values"""
     skipped: Counter[str] = field(default_factory=Counter)
     problems: list[tuple[int, str]] = field(default_factory=list)
     """line, description"""
@@ -79,6 +105,7 @@ class Batch:
         The article title is added as an alias. If it differs from the label only in case, its case wins: "Henry I of
         England" replaces "henry i of england".
         """
+        description = " ".join(description.split()) if description else None
         self.entities.append((id, description or None, normalise_title(title) if title else None))
         name = _title_name(title) if isinstance(title, str) else ""
         if isinstance(label, str) and label.casefold() == name.casefold() and not name[1:].islower():
@@ -100,6 +127,12 @@ class Batch:
 
     def fact(self, head: str, relation: str, tail: str, *, rank: int = 0, statement: str | None = None) -> None:
         self.facts.append((head, relation, tail, rank, statement))
+
+    def source(self, statement: str, text: str) -> None:
+        """Add a source of a statement: the id of a work, an address, or a text, which may be given by its id."""
+        clean = " ".join(without_surrogates(text_of(text) if is_text(text) else text).split())
+        if clean:
+            self.sources.append((statement, clean))
 
 
 @dataclass(slots=True)

@@ -1,7 +1,8 @@
 """Import Wikidata's JSON dump: an array with one entity per line. The decoder skips fields that are not imported.
 
 Imported: labels, aliases, description and article title in one language; statements with entities, dates and
-quantities, their rank and qualifiers. Left out and counted: deprecated statements, `novalue` and `somevalue`,
+quantities, their rank, qualifiers and sources (the work that a statement is stated in, the address of a reference).
+Left out and counted: deprecated statements, `novalue` and `somevalue`,
 identifiers, URLs, media, coordinates and other data types. A text in the chosen language under a naming property
 (official name, nickname, …) is an alias.
 """
@@ -16,7 +17,7 @@ from typing import Any
 import msgspec
 
 from kglm.errors import LiteralError
-from kglm.kg.ids import is_item_id, is_relation_id
+from kglm.kg.ids import REFERENCE_URL, STATED_IN, is_item_id, is_relation_id
 from kglm.kg.importers.records import Batch, ImportOptions, Source, without_surrogates
 from kglm.kg.literals.dates import Date
 from kglm.kg.literals.quantities import Quantity
@@ -24,6 +25,8 @@ from kglm.kg.schema import RANKS as RANK_NAMES
 
 NAMING_PROPERTIES = frozenset({"P1448", "P1449", "P1476", "P1477", "P1559", "P1635", "P1705", "P1813", "P2561"})
 """Properties whose text is a name of the entity: official, nick-, birth-, native and short names, titles."""
+MAX_SOURCES = 3
+"""Sources of a statement that are imported."""
 RANKS = {name: number for number, name in enumerate(RANK_NAMES)}
 
 
@@ -52,11 +55,23 @@ class _Snak(msgspec.Struct):
     datavalue: _DataValue | None = None
 
 
+class _SourceSnaks(msgspec.Struct):
+    """The parts of a reference that are imported; the decoder skips all others."""
+
+    stated_in: list[_Snak] = msgspec.field(default_factory=list, name=STATED_IN)
+    address: list[_Snak] = msgspec.field(default_factory=list, name=REFERENCE_URL)
+
+
+class _Reference(msgspec.Struct):
+    snaks: _SourceSnaks | list[Any] = msgspec.field(default_factory=list)
+
+
 class _Statement(msgspec.Struct):
     mainsnak: _Snak
     rank: str = "normal"
     id: str | None = None
     qualifiers: dict[str, list[_Snak]] | list[Any] = msgspec.field(default_factory=dict)
+    references: list[_Reference] = []
 
 
 class _Text(msgspec.Struct):
@@ -205,15 +220,32 @@ def _add_statement(
     if tail is None:
         return
     qualifiers = statement.qualifiers if isinstance(statement.qualifiers, dict) else {}
-    key = (statement.id or f"{head}${relation}${place}") if qualifiers else None
+    sources = _sources(statement)
+    key = (statement.id or f"{head}${relation}${place}") if qualifiers or sources else None
     batch.fact(head, relation, tail, rank=RANKS[statement.rank], statement=key)
     if key is None:
         return
+    for source in sources:
+        batch.source(key, source)
     for property, snaks in qualifiers.items():
         for snak in snaks:
             value = _tail(snak, head, "", batch, options)
             if value is not None and is_relation_id(property):
                 batch.qualifiers.append((key, property, value))
+
+
+def _sources(statement: _Statement) -> list[str]:
+    """Works that the statement is stated in, and addresses of references; at most `MAX_SOURCES`, without duplicates."""
+    found: dict[str, None] = {}
+    for reference in statement.references:
+        if isinstance(reference.snaks, list):
+            continue
+        for snak in (*reference.snaks.stated_in, *reference.snaks.address):
+            value = snak.datavalue.value if snak.snaktype == "value" and snak.datavalue else None
+            text = value if value is None or isinstance(value, str) else value.id or _numeric_id(value)
+            if text:
+                found[text] = None
+    return list(found)[:MAX_SOURCES]
 
 
 def _tail(snak: _Snak, head: str, relation: str, batch: Batch, options: ImportOptions) -> str | None:

@@ -1,7 +1,7 @@
-"""Dates and quantities as entities: their ids, the texts for them, and the ids for a text.
+"""Dates, quantities and texts as entities: their ids, the texts for them, and the ids for a text.
 
-A literal is an entity whose id contains its value: `T::…` is a date, `V::…` a quantity. `render_literal` gives its
-texts, `LiteralIndex` finds the ids that a text can mean, `literal_from_text` parses user input.
+A literal is an entity whose id contains its value: `T::…` is a date, `V::…` a quantity, `S::…` a text. `render_literal`
+gives its texts, `LiteralIndex` finds the ids that a text can mean, `literal_from_text` parses user input.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from kglm.kg.literals.quantities import (
     render_quantity,
     unit_spellings,
 )
+from kglm.kg.literals.texts import canonical_text, text_of
 
 LONGEST = 8
 """Maximum number of words of a literal in a text."""
@@ -34,15 +35,14 @@ _CANONICAL = re.compile(
     r"|V::(?:-(?!0\.0000))?(?:0|[1-9][0-9]{0,20})\.[0-9]{4}::(?:1|http://www\.wikidata\.org/entity/Q[0-9]+)"
 ).fullmatch
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?(?: (?:million|billion|trillion))?")
-_BARE_YEAR = re.compile(r"[0-9]{3,4}")
 _SIGNED_YEAR = re.compile(r"([+-])0*([1-9][0-9]*)")
 YEAR_DIGITS = 16
 """Digits of a year in an id."""
 
 
 def is_literal(id: str) -> bool:
-    """True for the id of a date or quantity, even a malformed one."""
-    return id.startswith(("T::", "V::"))
+    """True for the id of a date, quantity or text, even a malformed one."""
+    return id.startswith(("T::", "V::", "S::"))
 
 
 def is_date(id: str) -> bool:
@@ -53,6 +53,11 @@ def is_date(id: str) -> bool:
 def is_quantity(id: str) -> bool:
     """True for the id of a quantity."""
     return id.startswith("V::")
+
+
+def is_text(id: str) -> bool:
+    """True for the id of a text."""
+    return id.startswith("S::")
 
 
 def quantity_unit(id: str) -> str | None:
@@ -69,6 +74,8 @@ def canonical_literal(id: str) -> str:
     """
     if _CANONICAL(id) or not is_literal(id):
         return id
+    if is_text(id):
+        return canonical_text(id)
     return Date.parse_id(id).id if is_date(id) else Quantity.parse_id(id).id
 
 
@@ -76,6 +83,8 @@ def render_literal(id: str, unit_names: UnitNames | None = None, locale: str = "
     """All texts for a literal, the most useful first; without `unit_names` a quantity is rendered without its unit."""
     if is_date(id):
         return render_date(Date.parse_id(id), locale)
+    if is_text(id):
+        return [" ".join(text_of(id).split())]
     quantity = Quantity.parse_id(id)
     return render_quantity(quantity, _names(quantity.unit, unit_names), locale)
 
@@ -87,7 +96,7 @@ def _names(unit: str, unit_names: UnitNames | None) -> tuple[str, ...]:
 class LiteralIndex:
     """Index from texts to the ids of the literals that they can mean.
 
-    Ids are canonical. A quantity is found by its number alone or with its unit.
+    Ids are canonical. A quantity is found by its number alone or with its unit. Texts are left out: they are not names.
     """
 
     def __init__(self, unit_names: UnitNames | None = None, locale: str = "en") -> None:
@@ -110,9 +119,9 @@ class LiteralIndex:
         return iter(self._places)
 
     def add(self, id: str) -> None:
-        """Add a literal; a known one keeps its place in the order."""
+        """Add a date or quantity; a known one keeps its place in the order."""
         id = canonical_literal(id)
-        if id in self._places:
+        if id in self._places or is_text(id):
             return
         if is_date(id):
             for key in date_keys(Date.parse_id(id)):
@@ -174,8 +183,8 @@ class LiteralIndex:
 def literal_from_text(text: str, prefer: Literal["date", "quantity"] | None = None) -> str | None:
     """Id of the literal that a user typed in English; None if the text is not a literal.
 
-    A number of three or four digits is a year, any other number a quantity, unless `prefer` decides. A unit needs the
-    id `V::<amount>::<address>`, because names of units are unknown here. An impossible date is a LiteralError.
+    A bare number is a quantity, or with `prefer="date"` a year. A unit needs the id `V::<amount>::<address>`, because
+    names of units are unknown here. An impossible date is a LiteralError.
     """
     text = " ".join(text.split())
     if is_literal(text):
@@ -188,15 +197,13 @@ def literal_from_text(text: str, prefer: Literal["date", "quantity"] | None = No
 
 
 def _typed_year(text: str, prefer: str | None) -> int | None:
-    if prefer == "quantity":
+    if prefer != "date":
         return None
     if signed := _SIGNED_YEAR.fullmatch(text):
-        if prefer != "date":
-            return None
         if len(signed[2]) > YEAR_DIGITS:
             raise LiteralError(f"a year of {len(signed[2])} digits", remedy=f"give at most {YEAR_DIGITS}")
         return int(signed[1] + signed[2])
-    keys = parse_date(text) if prefer == "date" or _BARE_YEAR.fullmatch(text) else []
+    keys = parse_date(text)
     return keys[0].year if keys else None
 
 

@@ -25,8 +25,8 @@ from kglm.kg.literals.dates import babel_locale
 _ID = re.compile(r"V::([^:]*)::(.*)", re.DOTALL)
 _AMOUNT = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
 _UNIT = re.compile(r"(?:https?://www\.wikidata\.org/entity/)?(Q(?:[0-9]+|_\S+))")
-_MOST_DIGITS = 127  # the limit of Wikidata
-_EXACT = Context(prec=2 * _MOST_DIGITS, rounding=ROUND_HALF_EVEN)
+MOST_DIGITS = 127  # the limit of Wikidata
+EXACT = Context(prec=2 * MOST_DIGITS, rounding=ROUND_HALF_EVEN)
 _PLACES = Decimal("0.0001")
 
 
@@ -38,9 +38,9 @@ class Quantity:
     unit: str = "1"
 
     def __post_init__(self) -> None:
-        if not self.amount.is_finite() or self.amount.adjusted() >= _MOST_DIGITS:
-            raise LiteralError(f"{self.amount} is out of range", remedy=f"use at most {_MOST_DIGITS} digits")
-        amount = self.amount.quantize(_PLACES, context=_EXACT)
+        if not self.amount.is_finite() or self.amount.adjusted() >= MOST_DIGITS:
+            raise LiteralError(f"{self.amount} is out of range", remedy=f"use at most {MOST_DIGITS} digits")
+        amount = self.amount.quantize(_PLACES, context=EXACT)
         object.__setattr__(self, "amount", amount or amount.copy_abs())  # there is no -0
         if self.unit != "1":
             match = _UNIT.fullmatch(self.unit)
@@ -122,7 +122,7 @@ def parse_quantity(text: str, locale: str = "en") -> list[tuple[Decimal, str]]:
         else:
             amount = Decimal(_NOISE.sub("", number.replace(marks[0], "").replace(marks[1], ".")))
         if match["scale"]:
-            amount = _EXACT.multiply(amount, _SCALES[match["scale"].lower()])
+            amount = EXACT.multiply(amount, _SCALES[match["scale"].lower()])
         unit = match["before"] or match["unit"] or ""
         found[amount.copy_negate() if match["sign"] else amount, unit] = None
     return list(found)
@@ -167,7 +167,7 @@ def _grammar(locale: str) -> tuple[tuple[str, str], list[re.Pattern[str]]]:
 
 def _render_number(amount: Decimal, locale: str) -> list[str]:
     where = babel_locale(locale)
-    with localcontext(_EXACT):
+    with localcontext(EXACT):
         size = amount.copy_abs().normalize()
         ways = [
             numbers.format_decimal(size, locale=where, decimal_quantization=False, group_separator=group)

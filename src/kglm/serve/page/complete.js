@@ -1,4 +1,4 @@
-// The first view: a prompt, the next words with their reasons, the local graph, and edits of its facts.
+// The first view: a prompt, its answers and next words with their reasons, the local graph, and edits of its facts.
 
 import * as api from "/page/api.js";
 import { bars } from "/page/bars.js";
@@ -6,15 +6,29 @@ import { announce, fill, h, isAbort, percent, trouble, wordText } from "/page/do
 import { editing } from "/page/edit.js";
 import { drawGraph } from "/page/graph.js";
 import { parseSpan, promptBox, writeSpan } from "/page/prompt.js";
-import { chainText, withNames } from "/page/reason.js";
+import { chainText, isFact, withNames } from "/page/reason.js";
 
-const TOP = 25; // more than are shown, to find a word again after an edit
+const TOP = 25; // more than are shown, to find an answer or a word again after an edit
 const REASONS = 8;
+const NOTABLE = 0.1; // probability from which a missing fact is shown
+const named = (each) => ({ id: each.parent, label: each.parent_label });
 
-/** The next words, their reasons with {id, label} for each entity and relation. */
+/** Answers and next words as {kind, key, word, p, reasons}, their reasons with {id, label} for each entity and relation. */
 async function complete(body, options) {
-  const answer = await api.post("/api/complete", body, options);
-  return { ...answer, words: answer.words.map((each) => ({ ...each, reasons: each.reasons.map(withNames) })) };
+  const found = await api.post("/api/complete", body, options);
+  const entry = (each, kind, key, word) => ({ ...each, kind, key: `${kind} ${key}`, word, reasons: each.reasons.map(withNames) });
+  return {
+    ...found,
+    answers: found.answers.map((each) => entry(each, "answer", each.entity ?? each.text, each.text)),
+    words: found.words.map((each) => entry(each, "word", each.word, each.word)),
+  };
+}
+
+/** A fact that the text asks for and the graph lacks, if it is probable; `first`: more so than the best fact. */
+function missingFact({ missing, answers }) {
+  const [best] = missing;
+  if (!best || best.p < NOTABLE) return null;
+  return { ...best, first: answers.every(({ reasons }) => reasons.every((reason) => !isFact(reason) || reason.p < best.p)) };
 }
 
 export function completeView(root, health, go) {
@@ -25,16 +39,18 @@ export function completeView(root, health, go) {
 
   const box = promptBox({ label: "A text to continue", hint: "Barack Obama was born on", examples: health.examples, change: prompted });
   const edits = editing({ allowed: health.allow_edit, persist: health.persist, changed: refresh });
+  const answers = h("div", { class: "answers" });
   const words = h("div", { class: "words" });
+  const wordsFold = h("details", { class: "next-words" }, h("summary", {}, "By the next word"), words);
   const picture = h("div", { class: "picture" });
-  const wordsCard = h("section", { class: "card", "aria-labelledby": "next-title" }, h("h2", { id: "next-title" }, "Next word"), words);
-  const ofWord = h("span", {}, "; under the word, the probability of the word");
-  const note = h("p", { class: "muted note" }, "Facts the next word can come from, each with the probability that it does", ofWord, ".", health.allow_edit && " Choose a fact to change it.");
+  const answersCard = h("section", { class: "card", "aria-labelledby": "next-title" }, h("h2", { id: "next-title" }, "Answers"), answers, wordsFold);
+  const ofWord = h("span", {}, "; beside it, what they lead to");
+  const note = h("p", { class: "muted note" }, "Facts that the text can go on with, each with the probability that it does", ofWord, ".", health.allow_edit && " Choose a fact to change it.");
   const graphCard = h("section", { class: "card", "aria-labelledby": "graph-title" }, h("h2", { id: "graph-title" }, "Local graph"), note, picture);
-  const results = h("div", { class: "split" }, wordsCard, graphCard);
+  const results = h("div", { class: "split" }, answersCard, graphCard);
   root.append(
     h("h1", {}, "A language model that takes its facts from a knowledge graph"),
-    h("p", { class: "lead" }, "Every word comes with its reasons. Change a fact and the words follow, without any training."),
+    h("p", { class: "lead" }, "Every answer comes with its reasons. Change a fact and the answers follow, without any training."),
     h("div", { class: "card" }, box.element), edits.element, results);
 
   function prompted(next, step) {
@@ -61,41 +77,64 @@ export function completeView(root, health, go) {
         api.post("/api/graph", prompt, { signal }),
         edits.any() ? complete(body, { signal, session: false }) : null,
       ]);
-      now = { answer, graph, before, opened: answer.words[0]?.word ?? null };
+      now = { answer, graph, before, opened: answer.answers[0]?.key ?? null };
       draw();
       announceBest(answer);
     } catch (error) {
       if (isAbort(error)) return;
       now.answer = null;
-      fill(words, trouble(error, refresh));
+      fill(answers, trouble(error, refresh));
+      fill(words);
       fill(picture);
     }
     results.removeAttribute("aria-busy");
   }
 
-  function announceBest({ words: [best] }) {
-    if (best) announce(`Most probable next word: ${wordText(best.word)}, ${percent(best.p)}. ${best.reasons[0] ? chainText(best.reasons[0]) : ""}`);
+  function announceBest(answer) {
+    const [best] = answer.answers;
+    const missing = missingFact(answer);
+    const found = best && `Most probable answer: ${wordText(best.word)}, ${percent(best.p)}. ${best.reasons[0] ? chainText(best.reasons[0]) : ""}`;
+    announce([missing?.first && missing.text, found, missing && !missing.first && missing.text].filter(Boolean).join(". "));
   }
 
   function draw() {
     if (!now.answer) return;
-    const held = words.contains(document.activeElement) ? document.activeElement.closest("li")?.querySelector("button.bar")?.dataset.word : null;
+    const held = answersCard.contains(document.activeElement) ? document.activeElement.closest("li")?.querySelector("button.bar")?.dataset.key : null;
+    const shared = { opened: now.opened, open: (key) => { now.opened = key; draw(); }, edit: edits.dialog, append };
+    const { answer, before } = now;
+    const { new: fresh = 0, related = 0 } = answer.rest;
+    bars(answers, { ...shared, label: "answers", shown: answer.answers, before: before?.answers, rest: (total) => [[1 - total, "other answers"]] });
     bars(words, {
-      answer: now.answer, before: now.before, opened: now.opened,
-      open: (word) => { now.opened = word; draw(); },
-      edit: edits.dialog,
-      append: (word) => {
-        const blank = /^(?:[.,;:!?%)\]]|['’]s?$)/u.test(word) ? "" : " ";
-        box.set(box.area.value.trimEnd() + blank + word, box.value().entities, true).then(() => box.area.focus());
-      },
+      ...shared, label: "next words", shown: answer.words, before: before?.words,
+      rest: (total) => [[1 - total - fresh - related, "other words"], [fresh, "further new entities"], [related, "further facts"]],
     });
-    if (held) [...words.querySelectorAll("button.bar")].find((bar) => bar.dataset.word === held)?.focus();
+    const missing = missingFact(answer);
+    if (missing) answers[missing.first ? "prepend" : "append"](missingLine(missing));
+    if (held) [...answersCard.querySelectorAll("button.bar")].find((bar) => bar.dataset.key === held)?.focus();
     drawPicture();
+  }
+
+  /** What the text asks for and the graph lacks, and a button to add it. */
+  function missingLine(missing) {
+    const fact = { parent: named(missing), relation: { id: missing.relation, label: missing.relation_label }, entity: null };
+    return h("p", { class: "missing" }, h("span", {}, h("bdi", {}, `${missing.text[0].toUpperCase()}${missing.text.slice(1)}`), "."),
+      !missing.relation.startsWith("R:") && health.allow_edit
+      && h("button", { type: "button", class: "small", onclick: () => edits.dialog(fact) }, "Add the fact"));
+  }
+
+  /** Add an answer or a word to the text; of a name that the text begins, only what follows. */
+  function append({ word, reasons }) {
+    const text = box.area.value.trimEnd();
+    let known = reasons[0]?.type === "continue" ? Math.min(word.length, text.length) : 0;
+    while (known && !text.endsWith(word.slice(0, known))) known -= 1;
+    const more = word.slice(known).trimStart();
+    const blank = /^(?:[.,;:!?%)\]]|['’]s?$)/u.test(more) ? "" : " ";
+    box.set(text + blank + more, box.value().entities, true).then(() => box.area.focus());
   }
 
   function drawPicture() {
     if (!now.graph || root.hidden) return;
-    const openedWord = now.answer?.words.find((each) => each.word === now.opened) ?? null;
+    const openedWord = [...now.answer?.answers ?? [], ...now.answer?.words ?? []].find((each) => each.key === now.opened) ?? null;
     note.hidden = !now.graph.edges.length;
     drawGraph(picture, { graph: now.graph, openedWord, unfolded, edit: edits.dialog, fold });
     ofWord.hidden = !picture.querySelector("svg .next-word");
@@ -121,7 +160,9 @@ export function completeView(root, health, go) {
     updateTabStop();
     if (picture.clientWidth === width) return;
     width = picture.clientWidth;
+    const held = picture.contains(document.activeElement) ? document.activeElement.dataset.fold : null;
     drawPicture();
+    if (held) [...picture.querySelectorAll("[data-fold]")].find((each) => each.dataset.fold === held)?.focus();
   });
   for (const each of [picture, graphCard]) sizes.observe(each);
   window.addEventListener("kglm-back", () => { if (!root.hidden) box.again(); });

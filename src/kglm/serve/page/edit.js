@@ -75,9 +75,9 @@ export function editing({ allowed, persist, changed }) {
     ]);
   }
 
-  /** Edit a fact {parent, relation, entity}, given from either end. */
+  /** Edit a fact {parent, relation, entity}, given from either end; without an entity, add one. */
   function dialog(shown) {
-    const fact = stored(shown);
+    const fact = shown.entity ? stored(shown) : shown;
     const title = freshId("title");
     const close = h("button", { type: "button", class: "quiet", "aria-label": "Close", onclick: () => box.close() }, "✕");
     const box = h("dialog", { class: "dialog", "aria-labelledby": title });
@@ -88,8 +88,8 @@ export function editing({ allowed, persist, changed }) {
       if (next?.isConnected) next.focus({ preventScroll: true });
     });
     box.addEventListener("click", (event) => { if (event.target === box) box.close(); });
-    const head = h("div", { class: "sheet-head" }, h("h2", { id: title }, allowed ? "Edit this fact" : "This fact"), close);
-    const line = h("p", { class: "the-fact" }, name(fact.parent), arrow(fact.relation), h("b", {}, name(fact.entity)));
+    const head = h("div", { class: "sheet-head" }, h("h2", { id: title }, !fact.entity ? "Add this fact" : allowed ? "Edit this fact" : "This fact"), close);
+    const line = h("p", { class: "the-fact" }, name(fact.parent), arrow(fact.relation), h("b", {}, fact.entity ? name(fact.entity) : "…"));
     if (fact.relation.id === REFLEXIVE) fill(box, head, line, h("p", {}, "This stands for a repeated mention of the entity; it is not a fact that can be edited."));
     else if (!allowed) fill(box, head, line, h("p", {}, "Editing is off on this server. Start it with ", h("code", {}, "kglm serve RUN --allow-edit"), " to edit facts and see the next words follow."));
     else fill(box, head, line, form(fact, box));
@@ -100,7 +100,7 @@ export function editing({ allowed, persist, changed }) {
   function form(fact, box) {
     let picked = null;
     const field = combobox({
-      label: "New value", placeholder: isLiteral(fact.entity.id) ? "a date or quantity, like 21 March 2013" : "search entities, or type a date, a quantity",
+      label: "New value", placeholder: fact.entity && isLiteral(fact.entity.id) ? "a date or quantity, like 21 March 2013" : "search entities, or type a date, a quantity",
       search: searchEntities, pick: (entity) => { picked = entity; }, free: true,
     });
     field.input.setAttribute("aria-required", "true");
@@ -122,24 +122,24 @@ export function editing({ allowed, persist, changed }) {
         buttons.forEach((button) => { button.disabled = false; });
       }
     };
-    const save = h("button", { class: "primary" }, "Change the fact");
-    const drop = h("button", { type: "button", class: "danger", onclick: () => send("remove", fact.entity.id) }, "Remove it");
-    const buttons = [save, drop];
+    const save = h("button", { class: "primary" }, fact.entity ? "Change the fact" : "Add the fact");
+    const drop = fact.entity && h("button", { type: "button", class: "danger", onclick: () => send("remove", fact.entity.id) }, "Remove it");
+    const buttons = [save, drop].filter(Boolean);
     const element = h("form", {
       onsubmit: (event) => {
         event.preventDefault();
         const text = field.input.value.trim();
         if (!text) field.input.focus();
-        else send(new FormData(element).get("action"), picked?.id ?? text);
+        else send(new FormData(element).get("action") ?? "add", picked?.id ?? text);
       },
     },
     field.element,
-    h("fieldset", {}, h("legend", { class: "unseen" }, "How"),
+    fact.entity && h("fieldset", {}, h("legend", { class: "unseen" }, "How"),
       radio("set", "replace the present values", true), radio("add", "add to the present values", false)),
     others,
     wrong,
-    h("div", { class: "buttons" }, save, drop),
-    h("p", { class: "muted" }, "The words change at once; nothing is trained. The stored graph stays as it is."));
+    h("div", { class: "buttons" }, buttons),
+    h("p", { class: "muted" }, "The answers change at once; nothing is trained. The stored graph stays as it is."));
     setTimeout(() => field.input.focus());
     return element;
   }
@@ -148,7 +148,7 @@ export function editing({ allowed, persist, changed }) {
   async function showOthers(fact, element) {
     try {
       const { facts } = await api.get(`/api/entities/${encodeURIComponent(fact.parent.id)}?limit=100`);
-      const tails = facts.filter((each) => !each.reverse && each.relation.id === fact.relation.id && each.tail.id !== fact.entity.id);
+      const tails = facts.filter((each) => !each.reverse && each.relation.id === fact.relation.id && each.tail.id !== fact.entity?.id);
       if (!tails.length) return;
       fill(element, "Other present values: ", tails.slice(0, 8).map(({ tail }, k) => [k ? ", " : "", name(tail)]), tails.length > 8 && ` and ${count(tails.length - 8, "other")}`, ".");
       element.hidden = false;

@@ -2,7 +2,7 @@
 
 import * as api from "/page/api.js";
 import { announce, arrows, blanks, count, fill, h, inlineButton, isAbort, moveStop, name, percent, trouble } from "/page/dom.js";
-import { byName, parseSpan, promptBox, writeSpan } from "/page/prompt.js";
+import { NO_ENTITY, byName, parseSpan, promptBox, writeSpan } from "/page/prompt.js";
 import { chain, fact, isFact, legend, swatch, typeOf, TYPES, withNames } from "/page/reason.js";
 import { hideTip, withTip } from "/page/tip.js";
 
@@ -126,7 +126,7 @@ function writer(element) {
         const [first, ...more] = given.slice(at, stop).filter((word) => word !== END).map((word) => [blank(word), word]);
         if (first) {
           const text = first[1] + more.flat().join("");
-          const links = named?.candidates.slice(0, 3).map((candidate) => h("p", { class: "strong" }, "linked to ", name(candidate), ` ${percent(candidate.p)}`));
+          const links = named?.candidates.slice(0, 3).map((candidate) => h("p", { class: "strong" }, "linked to ", candidate.id ? name(candidate) : NO_ENTITY, ` ${percent(candidate.p)}`));
           box.append(first[0], links ? piece("given", text, ...links) : text);
         }
         at = stop;
@@ -136,7 +136,7 @@ function writer(element) {
       if (word === END) { mention = null; return; }
       words += 1;
       const type = typeOf(reason);
-      if (type === "none") {
+      if (type === "none" || type === "missing") {
         mention = null;
         element.append(blank(word) + word);
       } else if (type === "continue" && mention && mention.entity === reason.entity?.id) {

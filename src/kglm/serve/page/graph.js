@@ -13,7 +13,7 @@ const NARROW = 560;
 const keyOf = (parent, relation, entity) => `${parent}\n${relation}\n${entity}`;
 
 /**
- * `openedWord`: a next word with its reasons; its path is highlighted. `unfolded`: parents with all facts shown.
+ * `openedWord`: an answer or a next word with its reasons; its path is highlighted. `unfolded`: parents with all facts shown.
  * `edit({parent, relation, entity})` and `fold(parent)`: callbacks.
  */
 export function drawGraph(container, { graph, openedWord, unfolded, edit, fold }) {
@@ -169,7 +169,7 @@ function picture(plan, openedWord, width, edit, fold) {
       s("text", { x: x.word + tail / 2, y: at + 13, "text-anchor": "middle", class: "p" }, percent(openedWord.p))));
   }
   const heads = [["mentioned", (x.parent + x.parentEnd) / 2], ["relation", (x.relation + x.relationEnd) / 2], ["entity", (x.entity + x.entityEnd) / 2]];
-  if (openedWord) heads.push(["word", x.word + tail / 2]);
+  if (openedWord) heads.push([openedWord.kind, x.word + tail / 2]);
   return s("svg", { class: `graph${openedWord ? " path" : ""}`, viewBox: `0 0 ${width} ${y}`, width, height: y, role: "group", "aria-label": "Local graph: facts, most probable first; arrow keys move, Enter edits" },
     heads.map(([text, at]) => s("text", { x: at, y: 12, "text-anchor": "middle", class: "head" }, text)), under, over);
 }

@@ -5,6 +5,8 @@ import { combobox } from "/page/combobox.js";
 import { announce, arrows, fill, freshId, h, isAbort, later, name, percent, trouble } from "/page/dom.js";
 import { openCard, searchEntities } from "/page/entity.js";
 
+export const NO_ENTITY = "no entity";
+
 /** Positions [start, end) of each word in the text. */
 function places(text, words) {
   let at = 0;
@@ -124,10 +126,10 @@ export function promptBox({ label, hint, examples = [], change }) {
     return h("button", {
       type: "button", class: `gloss${chosen ? " chosen" : ""}`, "data-stop": true, "data-key": key(mention),
       "aria-expanded": String(open === key(mention)),
-      "aria-label": `${text}: linked to ${best?.label ?? "nothing"}, ${sure}. Choose another entity`,
+      "aria-label": `${text}: linked to ${best?.label ?? "no entity"}, ${sure}. Choose another entity`,
       onclick: () => { open = open === key(mention) ? null : key(mention); show(); refocus(mention); },
     }, h("span", { class: "mention-text" }, text),
-    best && h("span", { class: "linked-entity" }, best.label === text ? best.id : name(best), " ", h("span", { class: "p" }, chosen ? "✓" : percent(best.p))));
+    best && h("span", { class: "linked-entity", title: best.description || "" }, entityName(best, text), " ", h("span", { class: "p" }, chosen ? "✓" : percent(best.p))));
   }
 
   const refocus = (mention) => (open
@@ -154,15 +156,17 @@ export function promptBox({ label, hint, examples = [], change }) {
       label: "Another entity", placeholder: "Search all entities", search: searchEntities, pick: (entity) => choose(mention, entity),
     });
     const list = h("div", { class: "candidates", role: "group", "aria-label": `Which entity is “${mention.text}”?` },
-      mention.candidates.map((candidate, k) => h("div", { class: "candidate", vars: { p: candidate.p } },
+      mention.candidates.filter((candidate) => candidate.id).map((candidate, k) => h("div", { class: "candidate", vars: { p: candidate.p } },
         h("button", {
           type: "button", class: "pick", "data-stop": true, tabindex: k ? "-1" : "0",
           "aria-pressed": String(candidate.id === (chosen?.id ?? null)), onclick: () => choose(mention, candidate),
-        }, name(candidate), h("small", {}, candidate.id), h("span", { class: "p" }, percent(candidate.p))),
+        }, name(candidate), h("small", {}, candidate.description || candidate.id), h("span", { class: "p" }, percent(candidate.p))),
         h("button", { type: "button", class: "quiet", "aria-label": `About ${candidate.label}`, onclick: () => openCard(candidate.id) }, "ⓘ"))));
     arrows(list, () => [...list.querySelectorAll("[data-stop]")]);
+    const nil = mention.candidates[0]?.p_nil ?? 0;
     fill(choices,
-      h("p", { class: "title" }, "Which entity is ", h("q", {}, mention.text), "?"), list, search.element,
+      h("p", { class: "title" }, "Which entity is ", h("q", {}, mention.text), "?"), list,
+      nil >= 0.005 && h("p", { class: "muted" }, `No entity of the graph: ${percent(nil)}`), search.element,
       h("div", { class: "buttons" },
         chosen && h("button", { type: "button", class: "small", onclick: () => choose(mention, null) }, "Let the model decide"),
         h("button", { type: "button", class: "small", onclick: () => close(mention) }, "Close")));
@@ -189,6 +193,12 @@ export function promptBox({ label, hint, examples = [], change }) {
   }
 
   return { element, area, value, set, again: () => link() };
+}
+
+/** What a name is linked to; an entity of the same name is told by its description. */
+function entityName(candidate, text) {
+  if (!candidate.id) return NO_ENTITY;
+  return candidate.label === text ? h("bdi", {}, candidate.description || candidate.id) : name(candidate);
 }
 
 /** Parse and write "0:2=Q76", the form of an entity in the address. */

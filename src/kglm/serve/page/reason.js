@@ -10,6 +10,7 @@ export const TYPES = {
   new: "a new entity",
   continue: "a later word of a name",
   none: "no entity: a plain word",
+  missing: "a plain word where a fact is missing",
 };
 
 /** A reason of the server's JSON, with {id, label} instead of an id and a label beside it. */
@@ -23,17 +24,19 @@ export function typeOf(reason) {
   return reason.type === "related" && reason.entity && reason.parent?.id === reason.entity.id ? "again" : reason.type;
 }
 
-export const isFact = (reason) => typeOf(reason) === "related" && reason.parent && reason.relation;
+export const isFact = (reason) => Boolean(reason.parent && reason.relation) && typeOf(reason) !== "again" && reason.relation.id !== REFLEXIVE;
 
 /** Barack Obama —date of birth→ August 4, 1961, copied */
 export function chain(reason) {
   const type = typeOf(reason);
-  const how = h("span", { class: "how" }, reason.copied ? ", copied" : ", generated");
+  const how = reason.copied !== null && h("span", { class: "how" }, reason.copied ? ", copied" : ", generated");
   if (type === "none") return h("span", { class: "chain" }, "no entity, a plain word");
+  if (type === "missing") return h("span", { class: "chain" }, "missing: ", relationText(reason.relation), " of ", name(reason.parent));
   if (type === "again") return h("span", { class: "chain" }, name(reason.entity), " again", how);
   if (type === "new") return h("span", { class: "chain" }, "new: ", name(reason.entity), how);
-  if (type === "continue") return h("span", { class: "chain" }, "more of ", name(reason.entity), how);
-  return h("span", { class: "chain" }, ...fact(reason.parent, reason.relation, reason.entity), how);
+  if (type === "continue" && !isFact(reason)) return h("span", { class: "chain" }, "more of ", name(reason.entity), how);
+  const period = reason.period ? ` (${reason.period})` : "";
+  return h("span", { class: "chain" }, ...fact(reason.parent, reason.relation, reason.entity), period, how);
 }
 
 /** Arrows point from head to tail; a fact given from its tail has a relation `R:…`. */

@@ -9,8 +9,8 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 
-from kglm.answer.completion import LinkedMention
 from kglm.answer.generate import GenerateConfig
+from kglm.answer.mentions import LinkedMention
 from kglm.errors import KglmError
 from kglm.serve import bodies, views
 from kglm.serve.problems import Problem, from_error
@@ -32,7 +32,7 @@ router = APIRouter(prefix="/api")
 async def complete(
     request: Request, body: bodies.CompleteRequest, session: SessionName = None
 ) -> bodies.CompleteResponse:
-    """Predict the next word: the most probable words, each with the facts behind it."""
+    """Predict how a text goes on: the most probable answers and next words, each with the facts behind it."""
     service = service_of(request)
 
     def task(_: YieldPoint) -> bodies.CompleteResponse:

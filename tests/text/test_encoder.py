@@ -1,0 +1,62 @@
+"""The optional sentence encoder and the cache of its vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kglm.errors import ConfigError
+from kglm.text import encoder as module
+from kglm.text.encoder import SentenceEncoder, Vectors, encode_cached
+
+
+class LettersEncoder:
+    """Counts letters; stands for a model, and counts its calls."""
+
+    name = "letters"
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        self.calls += 1
+        return np.array([[text.count("a"), text.count("b")] for text in texts], np.float32)
+
+
+def test_vectors_are_kept_by_model_and_texts(tmp_path: Path) -> None:
+    encoder = LettersEncoder()
+    first = encode_cached(encoder, ["ab", "b"], tmp_path)
+    assert encode_cached(encoder, ["ab", "b"], tmp_path).tolist() == first.tolist() == [[1, 1], [0, 1]]
+    assert encoder.calls == 1
+    encode_cached(encoder, ["b", "ab"], tmp_path)
+    assert encoder.calls == 2
+
+
+def test_damaged_vectors_are_computed_again(tmp_path: Path) -> None:
+    encoder = LettersEncoder()
+    encode_cached(encoder, ["ab"], tmp_path)
+    [array] = tmp_path.rglob("vectors.npy")
+    array.write_bytes(array.read_bytes()[:-1] + b"x")
+    assert encode_cached(encoder, ["ab"], tmp_path).tolist() == [[1, 1]]
+    assert encoder.calls == 2
+
+
+def test_missing_package_is_none_or_an_error_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PACKAGE", "no_such_package_of_weights")
+    assert SentenceEncoder.installed() is None
+    with pytest.raises(ConfigError, match="no sentence encoder"):
+        SentenceEncoder.required()
+
+
+@pytest.mark.slow
+def test_meaning_decides_not_words() -> None:
+    encoder = SentenceEncoder.installed()
+    if encoder is None:
+        pytest.skip("the weights of the sentence encoder are not installed")
+    vectors = encoder.encode(["she was born in", "place of birth", "capital city", "she was born in"])
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-5)
+    assert vectors[0] @ vectors[1] > vectors[0] @ vectors[2] + 0.1
+    assert vectors[0] == pytest.approx(vectors[3], abs=1e-6)
