@@ -1,4 +1,4 @@
-"""python benchmarks/missing.py --run RUN [--held-out] [--count 200] [--half test] [--show 20]
+"""python benchmarks/missing.py --run RUN [--held-out | --verbalised] [--count 200] [--half test] [--show 20]
 
 Compare what a model says of facts that the graph lacks with what it says of facts that the graph has.
 
@@ -7,7 +7,8 @@ given. Each prompt is asked twice: of the graph as it is, and of a graph from wh
 relation (in either direction) are removed, with all other facts between the subject and these tails. `says_missing`
 decides. With --held-out the subjects are the entities that `kglm quickstart` holds out of the training texts. Prompts
 with a content word that no training wording of the relation has can only be guessed at, and are counted apart; the
-first --count of either kind are asked. The halves `development` and `test` have different facts.
+first --count of either kind are asked. With --verbalised the sentences are those of `kglm kg verbalise`, for a model
+that was trained on such texts. The halves `development` and `test` have different facts.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import argparse
 import random
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,6 +38,7 @@ from kglm.quickstart import ALWAYS_HELD, QuickstartConfig
 from kglm.text.tokenizer import tokenizer
 from kglm.writing.articles import Writer
 from kglm.writing.hold_out import has_unseen_word, hold_out, training_words
+from kglm.writing.verbalise import Verbaliser
 from kglm.writing.wordings import read_wordings
 from table import print_table
 
@@ -66,6 +69,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run", type=Path, required=True, help="run of kglm")
     parser.add_argument("--held-out", action="store_true", help="ask about the held-out entities of the quickstart")
+    parser.add_argument("--verbalised", action="store_true", help="ask in the wordings of kg verbalise")
     parser.add_argument("--count", type=int, default=200, help="prompts")
     parser.add_argument("--half", choices=HALVES, default="test", help="which half of the facts to ask for")
     parser.add_argument("--seed", type=int, default=0)
@@ -75,11 +79,14 @@ def main() -> None:
     live = FactAwareLM.open(options.run)
     writer = Writer(live.graph, read_wordings(), options.seed)
     seen = training_words(writer.wordings, live.graph)
-    rows = prompts(writer, HALVES.index(options.half), options.seed, held_out=options.held_out)
+    half = HALVES.index(options.half)
+    rows = prompts(writer, half, options.seed, held_out=options.held_out)
+    if options.verbalised:
+        rows = islice(verbalised(live.graph, half, options.seed), options.count)
     results: list[Result] = []
-    with progress("asking", 2 * options.count, "prompts") as advance:
+    with progress("asking", options.count * (2 - options.verbalised), "prompts") as advance:
         for row in rows:
-            guess = has_unseen_word(row, seen)
+            guess = not options.verbalised and has_unseen_word(row, seen)
             counts = Counter(result.guess for result in results)
             if counts[guess] < options.count:
                 results.append(measure(live, row, guess))
@@ -108,10 +115,34 @@ def prompts(writer: Writer, half: int, seed: int, *, held_out: bool) -> Iterator
     facts = held_out_facts(writer) if held_out else drawn_facts(graph, writer, rng)
     asked = set[tuple[str, str]]()
     for fact in facts:
-        if random.Random(" ".join(fact[:2])).randrange(2) == half and fact[:2] not in asked:
+        if not is_other_half(fact[:2], half) and fact[:2] not in asked:
             rows = writer.prompts([fact], per_fact=PER_FACT)
             asked |= {fact[:2]} if rows else set()
             yield from (row for row in rows if not (is_literal(fact[2]) and row["expected_tail"].isdigit()))
+
+
+def verbalised(graph: KnowledgeGraph, half: int, seed: int) -> Iterator[dict[str, Any]]:
+    """Prompts in the wordings of `kglm kg verbalise`, without end."""
+    verbaliser, rng, asked = Verbaliser(graph), random.Random(f"{seed} {half}"), set[tuple[str, str]]()
+    while True:
+        fact = verbaliser.draw(rng)
+        ids = graph.id(fact[0]), graph.relation_id(fact[1])
+        question = verbaliser.question(rng, fact)
+        if question is None or is_other_half(ids, half) or ids in asked:
+            continue
+        asked.add(ids)
+        yield {
+            "prefix": question.words,
+            "entity_indices": (question.start, question.end),
+            "entity_id": ids[0],
+            "relation_id": ids[1],
+            "relation": graph.relation_name(ids[1]),
+        }
+
+
+def is_other_half(ids: tuple[str, str], half: int) -> bool:
+    """True if the facts of this subject and relation belong to the other half."""
+    return random.Random(" ".join(ids)).randrange(2) != half
 
 
 def held_out_facts(writer: Writer) -> list[Fact]:

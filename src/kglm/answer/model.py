@@ -28,7 +28,7 @@ from kglm.errors import ConfigError, DataError
 from kglm.kg.edits import FactEdit, NewEntity
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.resolve import parse_fact
-from kglm.linking.joint import joint_links, marginal_links
+from kglm.linking.joint import joint_links, marginal_links, most_probable_spans
 from kglm.linking.linker import LinkedName, Linker
 from kglm.linking.name_index import NameIndex
 from kglm.linking.prompts import NIL_BIAS, PromptLinker
@@ -183,7 +183,7 @@ class FactAwareLM:
             start = unfinished_name_start(self.run, words, [span for _, spans in annotations for span in spans])
             annotations = with_running(self.run, self.model, words, annotations)
             begun = ((p, [span for span in spans if span.start >= start]) for p, spans in annotations)
-            linked = [*(each for each in linked if each.end <= start), *marginal_links(begun)]
+            linked = [*(each for each in linked if each.end <= start), *most_probable_spans(marginal_links(begun))]
         return read(self.run, self.model, words, annotations), linked
 
     # Answers

@@ -42,3 +42,12 @@ def marginal_links(joint: Iterable[tuple[float, Iterable[tuple[int, int, int]]]]
         LinkedName(*span, tuple(Candidate(node, p) for node, p in sorted(nodes.items(), key=lambda item: -item[1])))
         for span, nodes in sorted(mass.items())
     ]
+
+
+def most_probable_spans(links: Iterable[LinkedName]) -> list[LinkedName]:
+    """Of names that overlap, the one that is most probably a mention; in order."""
+    kept: list[LinkedName] = []
+    for each in sorted(links, key=lambda link: link.p_nil):
+        if all(each.end <= other.start or other.end <= each.start for other in kept):
+            kept.append(each)
+    return sorted(kept, key=lambda link: link.start)

@@ -152,7 +152,11 @@ class Latent(nn.Module):
     def plain_types(
         self, type_FC: Tensor, hidden: Hidden, chunk: Chunk, scores: RelationScores, entities: EntityTable
     ) -> Tensor:
-        """log P(no mention) at flat positions; at the word of a hidden fact, that the text asks for this fact."""
+        """log P(no mention) at flat positions; at the word of a hidden fact, that the text asks for this fact.
+
+        In training, a plain word counts as ∅ alone. If it could also be explained by a missing fact, nothing in the
+        words would tell the two apart, and texts that ask for nothing would come to ask for facts.
+        """
         log_none_F, log_related_F = type_FC[:, Type.NONE], type_FC[:, Type.RELATED]
         candidates = chunk.candidates
         if self.missing is None or candidates is None or not candidates.node_BP.shape[1]:
@@ -166,7 +170,9 @@ class Latent(nn.Module):
             scores.score_NR, scores.log_total_N, scores.handicap_N, log_parent_BTP, candidates
         )
         is_hidden_F = hidden_F > -math.inf
-        log_plain_F = torch.logaddexp(log_none_F, add_log_probs(log_related_F, missing_F))
+        log_plain_F = log_none_F
+        if not self.training:
+            log_plain_F = torch.logaddexp(log_none_F, add_log_probs(log_related_F, missing_F))
         return torch.where(is_hidden_F, add_log_probs(log_related_F, hidden_F), log_plain_F)
 
     def score(self, hidden: Hidden, chunk: Chunk, words: WordHead, entities: EntityTable) -> LatentScores:

@@ -144,10 +144,10 @@ class Reason(_Response):
     relation_label: str | None
     entity: str | None
     entity_label: str | None
+    period: str | None
     since: str | None
     until: str | None
     at: str | None
-    period: str | None
     source: str | None
     copied: bool | None
     text: str

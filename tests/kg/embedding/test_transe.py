@@ -269,7 +269,7 @@ def test_embed_command_prints_metrics(tmp_path: Path) -> None:
     config = Vectors.load(path).meta.config
     expected = TransEConfig(dim=8, epochs=2, learning_rate=0.05, batch=32, seed=3)
     assert config == asdict(expected)
-    code, output = run(path, "--dim", 8, "--epochs", 2)
+    code, output = run(path, "--dim", 8, "--epochs", 2, "--force")
     assert code == 0 and "mrr" in output and "triples_per_second" in output
 
 
