@@ -204,16 +204,18 @@ class Artefact:
         """A file of any kind, mapped; every byte is checked. Writing to it changes this process's copy only."""
         if self.manifest is None:
             raise DamagedError("has no manifest of checksums", place=self.home, remedy=self.remedy)
-        return self._map(name, self._versions(name)[0], None)
+        return self._map(name, self._versions(name)[0], None, access=mmap.ACCESS_COPY)
 
-    def _map(self, name: str, entry: Entry, blocks: Iterable[int] | None) -> mmap.mmap:
+    def _map(
+        self, name: str, entry: Entry, blocks: Iterable[int] | None, *, access: int = mmap.ACCESS_READ
+    ) -> mmap.mmap:
         """Map a file after checking these blocks, or all."""
         path = self.home / name
         with reading(path), path.open("rb", buffering=0) as stream:
             damaged = entry.checksums.damaged(stream, blocks)
             if damaged is not None:
                 raise self._damaged(name, f"bytes from {damaged * BLOCK:,} on differ from their checksum")
-            return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_COPY)
+            return mmap.mmap(stream.fileno(), 0, access=access)
 
     @property
     def _array_bytes(self) -> int:
