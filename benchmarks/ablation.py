@@ -25,12 +25,13 @@ from typing import Any
 import torch
 
 from kglm.config import from_dict
+from kglm.files.tensors import load_tensors
 from kglm.kg.graph import KnowledgeGraph
 from kglm.model.base import COMPONENTS
 from kglm.model.options import LatentConfig
 from kglm.runs.run import Run, read_for_training
 from kglm.runs.settings import PRESETS, RunConfig
-from kglm.runs.tensors import load_into, load_tensors
+from kglm.runs.tensors import load_into
 from kglm.text.document import Document
 from kglm.train.chunks import ChunkBuilder
 from kglm.train.encoding import DocumentEncoder

@@ -17,6 +17,7 @@ from kglm import config
 from kglm.doctor import examine
 from kglm.errors import ConfigError, DataError, KglmError, VersionError
 from kglm.files import locked_directory, read_json, write_json
+from kglm.files.tensors import load_tensors
 from kglm.kg.edits import FactEdit, NewEntity
 from kglm.kg.embedding.transe import TransEConfig, embed_graph
 from kglm.kg.graph import KnowledgeGraph
@@ -24,7 +25,7 @@ from kglm.kg.ids import NEW
 from kglm.kg.imports import import_graph
 from kglm.runs.run import Run, read_for_training
 from kglm.runs.settings import PRESETS, SHIPPED, RunConfig, load_config, parse_settings
-from kglm.runs.tensors import RENAMED, load_tensors
+from kglm.runs.tensors import RENAMED
 from kglm.text.document import START, Document, Mention
 from kglm.train.chunks import ChunkBuilder, whole
 from kglm.train.encoding import DocumentEncoder

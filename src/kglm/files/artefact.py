@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from io import BytesIO
 from pathlib import Path
@@ -192,16 +192,30 @@ class Artefact:
         return array
 
     def _mapped(self, name: str, entry: Entry) -> npt.NDArray[Any]:
-        path, layout = self.home / name, entry.array
+        layout = entry.array
         if layout is None:
-            raise DataError("is listed in the manifest as a file that is no array", place=path, remedy=self.remedy)
+            raise DataError(
+                "is listed in the manifest as a file that is no array", place=self.home / name, remedy=self.remedy
+            )
+        mapped = self._map(name, entry, None if self._array_bytes <= WHOLE else entry.checksums.sample())
+        return np.frombuffer(mapped, np.dtype(layout.dtype), offset=layout.offset).reshape(layout.shape)
+
+    def mapped(self, name: str) -> mmap.mmap:
+        """A file of any kind, mapped; every byte is checked. Writing to it changes this process's copy only."""
+        if self.manifest is None:
+            raise DamagedError("has no manifest of checksums", place=self.home, remedy=self.remedy)
+        return self._map(name, self._versions(name)[0], None, access=mmap.ACCESS_COPY)
+
+    def _map(
+        self, name: str, entry: Entry, blocks: Iterable[int] | None, *, access: int = mmap.ACCESS_READ
+    ) -> mmap.mmap:
+        """Map a file after checking these blocks, or all."""
+        path = self.home / name
         with reading(path), path.open("rb", buffering=0) as stream:
-            whole = self._array_bytes <= WHOLE
-            damaged = entry.checksums.damaged(stream, None if whole else entry.checksums.sample())
+            damaged = entry.checksums.damaged(stream, blocks)
             if damaged is not None:
                 raise self._damaged(name, f"bytes from {damaged * BLOCK:,} on differ from their checksum")
-            mapped = mmap.mmap(stream.fileno(), 0, prot=mmap.PROT_READ)
-        return np.frombuffer(mapped, np.dtype(layout.dtype), offset=layout.offset).reshape(layout.shape)
+            return mmap.mmap(stream.fileno(), 0, access=access)
 
     @property
     def _array_bytes(self) -> int:

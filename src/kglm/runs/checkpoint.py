@@ -17,7 +17,7 @@ from kglm.errors import DamagedError, DataError, VersionError
 from kglm.files import remove_directory, remove_leftovers
 from kglm.files.artefact import Artefact, new_artefact
 from kglm.files.records import Count, FileName
-from kglm.runs.tensors import parse_tensors, write_tensors
+from kglm.files.tensors import parse_tensors, write_tensors
 
 FORMAT = 3
 READABLE = (2, 3)

@@ -28,6 +28,7 @@ from kglm import __version__, config
 from kglm.errors import ConfigError, DataError, VersionError
 from kglm.files import atomic_file, exists
 from kglm.files.artefact import Artefact
+from kglm.files.tensors import parse_tensors, write_tensors
 from kglm.kg.embedding.vectors import Vectors
 from kglm.kg.graph import KnowledgeGraph
 from kglm.model.base import COMPONENTS, ChunkModel
@@ -38,7 +39,7 @@ from kglm.model.text import HistoryConfig
 from kglm.runs.checkpoint import EpochMetrics
 from kglm.runs.records import FILES, REMEDY, GraphRecord, Introductions, RunRecord, files_of_run, require_run
 from kglm.runs.settings import RunConfig, parse_settings
-from kglm.runs.tensors import load_into, parse_tensors, write_tensors
+from kglm.runs.tensors import load_into
 from kglm.text.document import Document, read_documents
 from kglm.text.repair import repair
 from kglm.text.tokenizer import tokenizer

@@ -1,4 +1,4 @@
-"""Tensors as safetensors: write, read, and load into a model. Numbers that are not finite are an error."""
+"""Load the tensors of a run into a model, whatever version wrote them."""
 
 from __future__ import annotations
 
@@ -6,46 +6,9 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from kglm.errors import DataError
-from kglm.files import reading
-from kglm.files.artefact import Writer
-
-
-def write_tensors(writer: Writer, name: str, tensors: Mapping[str, Tensor]) -> None:
-    """Write tensors by name as a file of an artefact."""
-    writer.bytes(name, save({key: tensor.detach().contiguous() for key, tensor in tensors.items()}))
-
-
-def parse_tensors(content: bytes, place: Path, remedy: str | None = None) -> dict[str, Tensor]:
-    """The tensors of a file, by name, each of them finite."""
-    try:
-        tensors = load(content)
-    except (SafetensorError, KeyError, ValueError, RuntimeError, UnicodeDecodeError) as error:
-        raise DataError(f"is not a complete safetensors file ({error})", place=place, remedy=remedy) from error
-    if (name := not_finite(tensors)) is not None:
-        raise DataError(f"{name} has entries that are NaN or infinite", place=place, remedy=remedy)
-    return tensors
-
-
-def load_tensors(path: Path) -> dict[str, Tensor]:
-    """Read the tensors of a file that belongs to no artefact."""
-    with reading(path):
-        return parse_tensors(path.read_bytes(), path)
-
-
-def not_finite(tensors: Mapping[str, Tensor]) -> str | None:
-    """Name of the first tensor that has an entry that is NaN or infinite, or None."""
-    for name, tensor in tensors.items():
-        if tensor.is_floating_point() and tensor.numel():
-            least, most = torch.aminmax(tensor.detach())
-            if not bool(torch.isfinite(least) & torch.isfinite(most)):
-                return name
-    return None
-
 
 RENAMED = {
     "latent.type_head.": "latent.types.head.",

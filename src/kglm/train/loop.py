@@ -23,6 +23,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from kglm.errors import DataError, KglmError, misfit
+from kglm.files.tensors import not_finite, write_tensors
 from kglm.model.base import ChunkModel, Scores
 from kglm.model.chunk import Chunk
 from kglm.model.encoders.encoder import Share
@@ -30,7 +31,7 @@ from kglm.progress import progress
 from kglm.runs.checkpoint import EpochMetrics, StateDirectory, TrainingState, optimiser_tensors, restore_optimiser
 from kglm.runs.records import files_of_run
 from kglm.runs.settings import TrainConfig
-from kglm.runs.tensors import load_into, not_finite, write_tensors
+from kglm.runs.tensors import load_into
 from kglm.train.averaging import Averager
 from kglm.train.batches import Carried, Line, epoch_plan
 from kglm.train.chunks import ChunkBuilder, Piece

@@ -1,0 +1,175 @@
+"""The heads: what a position of the text asks for. All that is trained of KGLM on a pretrained model.
+
+With f_t the frozen features of position t and g_t = GRU(f)_t:
+
+    type       softmax(W g_t + u[mention state] + …), illegal types masked
+    parent     π(p)     = softmax over linked entities of  q(g_t) · v_p + b(place of p, g_t) + log p(p is linked)
+    relation   π(r | p) = softmax over all relations of    k(g_t) · v_r + cues + h(g_t) [p lacks r]
+    tail       π(e | p, r) = 1 / n
+    name       see `names`
+
+v_r = P · (a fixed vector of the relation's label), so it exists for any relation of any graph. v_p is the mean of the
+vectors of p's relations: the kind of thing that p is. h ≤ 0 is the handicap of relations that p lacks in the graph:
+their mass emits a word of the base, and the fact (p, r) is reported as missing.
+"""
+
+from __future__ import annotations
+
+import math
+from enum import IntEnum
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from kglm.heads.names import NameKind
+from kglm.heads.options import HeadsConfig
+from kglm.model.buckets import BUCKETS
+
+CUES = 3
+"""Features of a relation's cue, for each direction: m, [m = 1], a (see `kglm.model.cues`)."""
+START_CUES = (2.0, 1.5, 2.0, 1.0, 0.75, 1.0)
+START_HANDICAP = -3.0
+SENTENCE, SUBJECT = BUCKETS + 1, BUCKETS + 2
+PLACES = BUCKETS + 3
+TYPE_FEATURES = 5
+
+
+class Type(IntEnum):
+    """What happens at a subword."""
+
+    PLAIN = 0
+    """The base says it."""
+    RELATED = 1
+    """A fact of the local graph begins a name."""
+    CONTINUE = 2
+    """The name of the running mention goes on, or a name that the base has begun."""
+
+
+class MentionState(IntEnum):
+    """State of the running mention, a feature of the type."""
+
+    NONE = 0
+    INSIDE = 1
+    """The name goes on, and what was said is no name."""
+    MAY_END = 2
+    """The name may go on or end."""
+    ENDED = 3
+    """No name goes on."""
+    BEGUN = 4
+    """No mention runs, but the last subwords begin a name of the graph."""
+
+
+class PlaceTensors(NamedTuple):
+    """Places of the linked entities, as tensors (see `local.Places`)."""
+
+    bucket_TP: Tensor
+    sentence_TP: Tensor
+    subject_P: Tensor
+    log_p_TP: Tensor
+
+
+class Heads(nn.Module):
+    """The trained heads."""
+
+    def __init__(self, config: HeadsConfig, hidden: int, key: int) -> None:
+        """`hidden` is the size of the base's states, `key` that of the vectors of relations."""
+        super().__init__()
+        self.config = config
+        self.hidden, self.key = hidden, key
+        self.norm = nn.LayerNorm(2 * hidden)
+        self.reduce = nn.Linear(2 * hidden, config.state)
+        self.gru = nn.GRU(config.state, config.state, batch_first=True)
+        self.types = nn.Linear(config.state, 3)
+        self.type_state_53 = nn.Parameter(torch.zeros(len(MentionState), 3))
+        self.type_features = nn.Parameter(torch.zeros(TYPE_FEATURES, 3))
+        self.places = nn.Linear(config.state, PLACES)
+        self.query = nn.Linear(config.state, config.relation)
+        self.asked = nn.Linear(config.state, config.relation)
+        self.project = nn.Linear(key, config.relation)
+        self.direction_2K = nn.Parameter(torch.zeros(2, config.relation))
+        self.reflexive_K = nn.Parameter(torch.zeros(config.relation))
+        self.cue = nn.Parameter(torch.tensor(START_CUES))
+        self.cue_context = nn.Linear(config.state, 2 * CUES, bias=False)
+        self.handicap = nn.Linear(config.state, 1)
+        self.name_weight = nn.Parameter(torch.ones(()))
+        self.name_kind = nn.Parameter(torch.zeros(len(NameKind)))
+        self.begun_weights = nn.Parameter(torch.tensor([0.5, 1.0]))
+        with torch.no_grad():
+            for linear in (self.places, self.cue_context):
+                linear.weight.zero_()
+            self.places.bias.zero_()
+            self.handicap.weight.zero_()
+            self.handicap.bias.fill_(START_HANDICAP)
+            self.types.bias.copy_(torch.tensor([2.0, -1.0, 0.0]))
+            self.type_state_53[MentionState.INSIDE, Type.CONTINUE] = 4.0
+            self.type_state_53[MentionState.MAY_END, Type.CONTINUE] = 1.0
+            self.type_state_53[MentionState.BEGUN, Type.CONTINUE] = -1.0
+        self.dropout = nn.Dropout(config.dropout)
+
+    def states(self, middle_BTD: Tensor, last_BTD: Tensor, start: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """g_t at all positions of rows of equal length, and the state to go on from."""
+        f_BTD = self.norm(torch.cat([middle_BTD.float(), last_BTD.float()], -1))
+        g_BTG, end = self.gru(self.dropout(functional.silu(self.reduce(self.dropout(f_BTD)))), start)
+        return self.dropout(g_BTG), end
+
+    def relation_vectors(self, key_RD: Tensor) -> Tensor:
+        """v_r of all relations of a graph (R × K)."""
+        vector_RK = self.project(key_RD)
+        direction_RK = self.direction_2K.repeat(len(key_RD) // 2, 1)
+        vector_RK = vector_RK + direction_RK
+        return torch.cat([(vector_RK[:1] + self.reflexive_K), vector_RK[1:]])
+
+    def relation_scores(self, g_TG: Tensor, vector_RK: Tensor, cue_TR3: Tensor | None) -> Tensor:
+        """Scores of all relations for a parent that has them (T × R). `cue_TR3`: m, [m = 1], a."""
+        score_TR: Tensor = self.asked(g_TG) @ vector_RK.T / math.sqrt(self.config.relation)
+        if cue_TR3 is not None:
+            weight_T23 = (self.cue + self.cue_context(g_TG)).view(-1, 2, CUES)
+            pair_TK2 = torch.einsum("tkc,tdc->tkd", cue_TR3, weight_T23)
+            score_TR = score_TR + pair_TK2.flatten(1)
+        return score_TR
+
+    def parent_log_probs(self, g_TG: Tensor, vector_PK: Tensor, places: PlaceTensors) -> Tensor:
+        """log π(p) of the linked entities; rows without any have −inf everywhere."""
+        weight_TQ = self.places(g_TG)
+        score_TP = self.query(g_TG) @ vector_PK.T / math.sqrt(self.config.relation) + places.log_p_TP
+        score_TP = score_TP + weight_TQ.gather(1, places.bucket_TP) + weight_TQ[:, SENTENCE, None] * places.sentence_TP
+        score_TP = score_TP + weight_TQ[:, SUBJECT, None] * places.subject_P
+        none_TP = ~(places.log_p_TP > -math.inf)
+        some_T1 = ~none_TP.all(-1, keepdim=True)
+        return torch.where(some_T1, score_TP, 0.0).log_softmax(-1).masked_fill(none_TP, -math.inf)
+
+    def log_z(self, relation_TR: Tensor, handicap_T: Tensor, has_PR: Tensor) -> tuple[Tensor, Tensor]:
+        """For each parent: log Σ_r of all relations, and the share of those that it lacks (T × P each)."""
+        shift_T1 = relation_TR.max(-1, keepdim=True).values.detach()
+        mass_TR = (relation_TR - shift_T1).exp()
+        own_TP = mass_TR @ has_PR.T
+        if not self.config.missing:
+            return own_TP.clamp(min=1e-30).log() + shift_T1, torch.zeros_like(own_TP)
+        lacking_TP = (mass_TR.sum(-1, keepdim=True) - own_TP).clamp(min=0) * handicap_T[:, None].exp()
+        total_TP = (own_TP + lacking_TP).clamp(min=1e-30)
+        return total_TP.log() + shift_T1, lacking_TP / total_TP
+
+    def share_of(self, relation_TR: Tensor, log_z_TP: Tensor, chosen_PR: Tensor) -> Tensor:
+        """Σ π(r | p) of chosen relations that the parents have (T × P)."""
+        shift_T1 = relation_TR.max(-1, keepdim=True).values.detach()
+        return ((relation_TR - shift_T1).exp() @ chosen_PR.T) * (shift_T1 - log_z_TP).exp()
+
+    def handicaps(self, g_TG: Tensor) -> Tensor:
+        """h(g_t)."""
+        handicap_T1: Tensor = self.handicap(g_TG)
+        return handicap_T1[:, 0]
+
+    def type_log_probs(self, score_N3: Tensor, state_N: Tensor, feature_NQ: Tensor, legal_N3: Tensor) -> Tensor:
+        """log p(type) in mention states, with illegal types masked."""
+        score_N3 = score_N3 + self.type_state_53[state_N] + feature_NQ @ self.type_features
+        return score_N3.masked_fill(~legal_N3, -math.inf).log_softmax(-1)
+
+    def begun_scores(self, log_weight_Y: Tensor, base_Y: Tensor) -> Tensor:
+        """Scores of the ways in which a name that has begun goes on: γ log W + β z_s."""
+        return self.begun_weights[0] * log_weight_Y + self.begun_weights[1] * base_Y
+
+    def name_scores(self, base_Y: Tensor, kind_Y: Tensor) -> Tensor:
+        """Scores of children in the trie of names: β z_s + b_k."""
+        return self.name_weight * base_Y + self.name_kind[kind_Y]

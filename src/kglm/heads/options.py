@@ -1,0 +1,21 @@
+"""Options of the heads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class HeadsConfig:
+    """Sizes and options of the heads."""
+
+    state: int = 256
+    """Size G of the recurrent state."""
+    relation: int = 96
+    """Size K of the vectors of relations."""
+    dropout: float = 0.4
+    """Dropout of the features and of the state."""
+    missing: bool = True
+    """A relation that the parent lacks can be drawn; it emits a word of the base, and the fact is reported missing."""
+    max_tails: int = 1000
+    """Tails of a relation up to which its facts are enumerated; the mass of larger ones emits words of the base."""

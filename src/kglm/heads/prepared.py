@@ -1,0 +1,232 @@
+"""A passage with everything that its heads need and that does not depend on their weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from kglm.heads.all_names import AllNames, Continuations, Range
+from kglm.heads.features import Features
+from kglm.heads.local import Link, LocalEntities, sentence_starts
+from kglm.heads.model import CUES, TYPE_FEATURES, PlaceTensors
+from kglm.heads.names import NameTable
+from kglm.heads.passage import Passage
+from kglm.kg.graph import KnowledgeGraph
+from kglm.model.arrays import Ints
+from kglm.model.cues import FULL, Cues
+
+CONTINUE_FEATURE = 3
+"""Column of the type's features: how probable the base finds that a name goes on."""
+LEAST = 1e-4
+"""Added to probabilities of which the logarithm is a feature."""
+BLOCK = 256
+"""Positions whose scores of first subwords are in memory at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class GraphTables:
+    """What the heads read of a graph, besides its edges."""
+
+    graph: KnowledgeGraph
+    names: NameTable
+    cues: Cues
+    key_RD: Tensor
+    """Fixed vectors of relations."""
+    embedding_VD: Tensor
+    """The base's output matrix."""
+    max_tails: int
+    all_names: AllNames | None = None
+    """Names that the base may begin and the graph go on with."""
+
+
+class Begun(NamedTuple):
+    """Names that the last subwords begin: the ways in which they go on, at each position that has some."""
+
+    position_Y: Tensor
+    subword_Y: Tensor
+    log_weight_Y: Tensor
+    base_Y: Tensor
+    """log p_B."""
+    legal_T: Tensor
+    """True where there are some."""
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """Facts whose tails' names begin with one subword: slot of the parent, relation, tail, 1 / n."""
+
+    slot: int
+    relation: int
+    tail: int
+    share: float
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A passage, its features, and its local graph."""
+
+    passage: Passage
+    features: Features
+    tables: GraphTables
+    local: LocalEntities
+    places: PlaceTensors
+    has_PR: Tensor
+    """1 where an entity has a relation whose facts are enumerated; also for larger ones, which are not lacking."""
+    large_PR: Tensor
+    """1 where a relation has too many tails: its mass emits words of the base."""
+    cue_index: tuple[Tensor, Tensor, Tensor]
+    """Position, relation number K and [m, [m = 1], a] of the cues that are not 0."""
+    feature_TQ: Tensor
+    """Features of the type at each position, outside of mentions."""
+    begun: Begun
+
+    def cues(self, first: int, end: int) -> Tensor:
+        """Dense cues of positions [first, end) (T × K × 3)."""
+        t_Y, k_Y, value_Y3 = self.cue_index
+        inside = (t_Y >= first) & (t_Y < end)
+        cue_TK3 = torch.zeros(end - first, len(self.tables.key_RD) // 2, CUES)
+        cue_TK3[t_Y[inside] - first, k_Y[inside]] = value_Y3[inside]
+        return cue_TK3
+
+    def starts(self) -> list[dict[int, list[Start]]]:
+        """For each slot, its facts by the first subwords of their tails' names."""
+        return [self._slot_starts(slot) for slot in range(len(self.local))]
+
+    def _slot_starts(self, slot: int) -> dict[int, list[Start]]:
+        edges = self.local.mentioned.edges(slot).with_at_most(self.tables.max_tails)
+        found: dict[int, list[Start]] = {}
+        for relation, first, size in zip(
+            edges.relation.tolist(), edges.first.tolist(), edges.size.tolist(), strict=True
+        ):
+            for tail in edges.tail[first : first + size].tolist():
+                start = Start(slot, relation, tail, 1 / size)
+                for subword in self.tables.names.first(tail):
+                    found.setdefault(subword, []).append(start)
+        return found
+
+
+def prepare(passage: Passage, features: Features, tables: GraphTables, links: Sequence[Link]) -> Prepared:
+    """The passage with its local graph, given the entities that are linked in it."""
+    graph = tables.graph
+    local = LocalEntities(graph, links)
+    count = len(passage.ids)
+    places = local.places(count, sentence_starts(passage))
+    relations = graph.relation_count
+    has_PR, large_PR = torch.zeros(len(local), relations), torch.zeros(len(local), relations)
+    for slot in range(len(local)):
+        edges = local.mentioned.edges(slot)
+        has_PR[slot, edges.relation.astype(np.int64)] = 1
+        large_PR[slot, edges.relation[edges.size > tables.max_tails].astype(np.int64)] = 1
+    subject_P = torch.zeros(len(local))
+    if len(local):
+        subject_P[0] = 1
+        tables.names.prepare(
+            node
+            for slot in range(len(local))
+            for node in local.mentioned.edges(slot).with_at_most(tables.max_tails).tail.tolist()
+        )
+    tensors = PlaceTensors(
+        torch.from_numpy(places.bucket_TP),
+        torch.from_numpy(places.sentence_TP).float(),
+        subject_P,
+        torch.from_numpy(places.log_p_TP).float(),
+    )
+    cue_index = _cues(passage, tables.cues)
+    feature_TQ = torch.zeros(count, TYPE_FEATURES)
+    offered_T = _offered(features, tables, local)
+    feature_TQ[:, 0] = (offered_T + LEAST).log() - math.log(LEAST)
+    t_Y, _, value_Y3 = cue_index
+    for column, part in ((1, 0), (2, 2)):
+        feature_TQ[:, column].scatter_reduce_(0, t_Y, value_Y3[:, part], "amax")
+    begun = _begun(passage, features, tables)
+    if len(begun.position_Y):
+        mass_T = torch.zeros(count).index_add(0, begun.position_Y, begun.base_Y.exp())
+        feature_TQ[:, CONTINUE_FEATURE] = torch.where(
+            begun.legal_T, (mass_T + LEAST).log() - math.log(LEAST), torch.zeros(())
+        )
+    return Prepared(passage, features, tables, local, tensors, has_PR, large_PR, cue_index, feature_TQ, begun)
+
+
+def _begun(passage: Passage, features: Features, tables: GraphTables) -> Begun:
+    """Follow the names that the subwords begin: a function of the text alone."""
+    names, count = tables.all_names, len(passage.ids)
+    positions: list[Ints] = []
+    found: list[Continuations] = []
+    legal_T = torch.zeros(count, dtype=torch.bool)
+    where: Range | None = None
+    for t, (id, begins) in enumerate(zip(passage.ids, passage.begins_T.tolist(), strict=True)):
+        if where is not None and names is not None:
+            ways = names.continuations(where)
+            if len(ways.subwords):
+                legal_T[t] = True
+                positions.append(np.full(len(ways.subwords), t))
+                found.append(ways)
+            where = names.after(where, id)
+        if where is None and begins and names is not None:
+            where = names.begun([id])
+    if not found:
+        none, empty = torch.zeros(0, dtype=torch.int64), torch.zeros(0)
+        return Begun(none, none, empty, empty, legal_T)
+    position_Y = torch.from_numpy(np.concatenate(positions))
+    subword_Y = torch.from_numpy(np.concatenate([each.subwords for each in found]).astype(np.int64))
+    log_weight_Y = torch.from_numpy(np.concatenate([each.log_weights for each in found])).float()
+    parts = []
+    for first in range(0, len(position_Y), 1 << 15):
+        part = slice(first, first + (1 << 15))
+        parts.append(base_scores(features, tables, position_Y[part], subword_Y[part]))
+    return Begun(position_Y, subword_Y, log_weight_Y, torch.cat(parts), legal_T)
+
+
+def base_scores(features: Features, tables: GraphTables, position_Y: Tensor, subword_Y: Tensor) -> Tensor:
+    """log p_B of subwords at positions."""
+    weight_YD = tables.embedding_VD[subword_Y]
+    last_YD = features.last_TD[position_Y].to(weight_YD.dtype)
+    return (last_YD * weight_YD).float().sum(-1) - features.log_z_T[position_Y]
+
+
+def _cues(passage: Passage, cues: Cues) -> tuple[Tensor, Tensor, Tensor]:
+    """Cues before each subword that begins a word; inside of words those of the word's first subword."""
+    if not len(passage.ids):
+        return torch.zeros(0, dtype=torch.int64), torch.zeros(0, dtype=torch.int64), torch.zeros(0, CUES)
+    m_a_WK2 = cues.relations(passage.surface, 0, len(passage.surface) - 1)
+    row_T = np.maximum(passage.word_T - 1, 0)  # position t of the cues is that of the word before
+    m_a_WK2[m_a_WK2 < 1e-9] = 0
+    word_Y, k_Y = np.nonzero(m_a_WK2.any(-1))
+    value_Y2 = m_a_WK2[word_Y, k_Y]
+    first_W = np.searchsorted(word_Y, np.arange(len(m_a_WK2) + 1))
+    count_T = first_W[row_T + 1] - first_W[row_T]
+    t_Y = np.repeat(np.arange(len(row_T)), count_T)
+    source_Y = (
+        np.arange(len(t_Y)) - np.repeat(np.cumsum(count_T) - count_T, count_T) + np.repeat(first_W[row_T], count_T)
+    )
+    value = value_Y2[source_Y]
+    value_Y3 = np.stack([value[:, 0], (value[:, 0] >= FULL).astype(float), value[:, 1]], -1)
+    return torch.from_numpy(t_Y), torch.from_numpy(k_Y[source_Y]), torch.from_numpy(value_Y3).float()
+
+
+def _offered(features: Features, tables: GraphTables, local: LocalEntities) -> Tensor:
+    """The base's own probability of first subwords of names that the local graph offers, at each position."""
+    count = len(features.ids_T)
+    offered_T = torch.zeros(count)
+    first_P: Ints = local.first_positions()
+    borders = sorted({min(int(first), count) for first in first_P.tolist()} | {count})
+    seen: set[int] = set()
+    done = 0
+    for begin, end in pairwise(borders):
+        while done < len(first_P) and int(first_P[done]) <= begin:
+            edges = local.mentioned.edges(done).with_at_most(tables.max_tails)
+            seen.update(subword for tail in edges.tail.tolist() for subword in tables.names.first(tail))
+            done += 1
+        weight_ND = tables.embedding_VD[torch.tensor(sorted(seen), dtype=torch.int64)]
+        for first in range(begin, end, BLOCK):
+            last = min(first + BLOCK, end)
+            logits = (features.last_TD[first:last].to(weight_ND.dtype) @ weight_ND.T).float()
+            offered_T[first:last] = (logits - features.log_z_T[first:last, None]).exp().sum(1)
+    return offered_T
