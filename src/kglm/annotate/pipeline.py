@@ -244,6 +244,19 @@ def annotate(
     return report
 
 
+def remove_finished_parts(to: Path) -> None:
+    """Remove the shards of a run that was ended after it had written `to`, but before it had removed them."""
+    parts = to.with_name(to.name + ".parts")
+    try:
+        written = to.stat().st_mtime_ns
+        shards = [path.stat().st_mtime_ns for path in parts.iterdir() if path.name != "lock"]
+    except OSError:
+        return  # there is no output, or there are no shards
+    if max(shards, default=0) <= written:
+        with exclusive(parts / "lock", f"annotates into {to}"):
+            remove_directory(parts)
+
+
 @contextmanager
 def _removed_if_empty(parts: Path) -> Iterator[None]:
     """Remove the directory if the block fails before a shard with a document is finished: nothing can be resumed."""

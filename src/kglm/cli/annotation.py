@@ -60,13 +60,14 @@ def annotate(
     """Build a linked corpus: the entities that articles mention, and the facts that explain each mention."""
     from kglm.annotate.annotator import AnnotateConfig
     from kglm.annotate.folder import write_pages
-    from kglm.annotate.pipeline import Recipe, count_anchors
+    from kglm.annotate.pipeline import Recipe, count_anchors, remove_finished_parts
     from kglm.annotate.pipeline import annotate as run
     from kglm.annotate.story import StoryConfig
     from kglm.parallel import available_cores
 
     if workers < 0:
         raise ConfigError(f"--workers {workers}", remedy="give 0 or more")
+    remove_finished_parts(to)
     check_output(to, force)
     check_output(anchors_to, force, "--anchors-to")
     check_output(None if html is None else html / "index.html", force, "--html")
