@@ -15,7 +15,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from kglm.errors import DataError, misfit
+from kglm.errors import ConfigError, DataError, misfit
 from kglm.files.atomic import atomic_file
 from kglm.files.streams import reading
 from kglm.packed import AnyPath
@@ -63,6 +63,8 @@ def decode_record(content: bytes, kind: type[T], place: object, remedy: str | No
         return msgspec.json.decode(content, type=kind, strict=True)
     except msgspec.ValidationError as error:
         raise DataError(misfit(error), place=place, remedy=remedy) from error
+    except ConfigError as error:  # of a settings dataclass inside the record
+        raise DataError(error.what, place=place, remedy=remedy or error.remedy) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DataError(f"is not JSON ({error})", place=place, remedy=remedy) from error
 

@@ -10,6 +10,7 @@
     keys         fixed vectors of relations, from the base's reading of their labels
     model        the trained heads: type, parent, relation, name
     objective    the training loss of a passage
+    store        trained heads on disk
     scoring      exact p(text), by a forward pass over the states of a mention
 
 Letters of the arrays: T positions (subword t is predicted from those before it), P entities linked in a passage

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kglm import config
+
 
 @dataclass(frozen=True)
 class HeadsConfig:
@@ -19,3 +21,9 @@ class HeadsConfig:
     """A relation that the parent lacks can be drawn; it emits a word of the base, and the fact is reported missing."""
     max_tails: int = 1000
     """Tails of a relation up to which its facts are enumerated; the mass of larger ones emits words of the base."""
+
+    def __post_init__(self) -> None:
+        for name in ("state", "relation"):
+            config.check_range(f"heads.{name}", getattr(self, name), 1, 1 << 14)
+        config.check_range("heads.dropout", self.dropout, 0, 0.99)
+        config.check_range("heads.max_tails", self.max_tails, 0, 1 << 31)

@@ -1,0 +1,87 @@
+"""Trained heads on disk: one directory, which any graph can be used with.
+
+    heads.json          base, sizes, options
+    heads.safetensors   weights
+
+The directory is an artefact, or a part of one (a RUN). Heads belong to one base: the digest of its source is compared.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from kglm import __version__
+from kglm.errors import ConfigError, DataError, VersionError
+from kglm.files.artefact import Artefact, Writer
+from kglm.files.tensors import parse_tensors, write_tensors
+from kglm.heads.model import Heads
+from kglm.heads.options import HeadsConfig
+from kglm.pretrained.base import BaseModel
+
+RECORD, WEIGHTS = "heads.json", "heads.safetensors"
+FORMAT = 1
+REMEDY = "restore it from a copy, or train it again"
+_Size = Annotated[int, msgspec.Meta(ge=1, le=1 << 20)]
+
+
+class HeadsRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`heads.json`: what the weights belong to."""
+
+    format: int
+    kglm: str
+    """Version of kglm that wrote it."""
+    base: Annotated[str, msgspec.Meta(min_length=1)]
+    """Name or path that opens the base."""
+    digest: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{16}$")]
+    """Hash of the base's source."""
+    hidden: _Size
+    """Size of the base's states."""
+    key: _Size
+    """Size of the fixed vectors of relations."""
+    config: HeadsConfig
+
+
+def write_heads(writer: Writer, heads: Heads, base: BaseModel) -> None:
+    """Write heads that were trained on a base."""
+    write_tensors(writer, WEIGHTS, heads.state_dict())
+    record = HeadsRecord(FORMAT, __version__, base.name, base.digest, heads.hidden, heads.key, heads.config)
+    writer.json(RECORD, record)
+
+
+def read_record(artefact: Artefact) -> HeadsRecord:
+    """What the heads of a directory belong to."""
+    record = artefact.record(RECORD, HeadsRecord)
+    if record.format != FORMAT:
+        raise VersionError(
+            f"has format {record.format}; this version of kglm reads {FORMAT}",
+            place=artefact.home,
+            remedy=f"use kglm {record.kglm}, or train it again",
+        )
+    return record
+
+
+def read_heads(artefact: Artefact, base: BaseModel) -> Heads:
+    """The heads of a directory, ready to use with the base that they were trained on."""
+    record, place = read_record(artefact), artefact.home / WEIGHTS
+    if record.digest != base.digest:
+        raise ConfigError(
+            f"these heads were trained on the base {record.base} ({record.digest}), not on {base.name} ({base.digest})",
+            place=artefact.home,
+            remedy="use that base, or train heads for this one",
+        )
+    heads = Heads(record.config, record.hidden, record.key)
+    own, tensors = heads.state_dict(), parse_tensors(artefact.read(WEIGHTS), place, REMEDY)
+    for name in own.keys() | tensors.keys():
+        expected, found = (tuple(each[name].shape) if name in each else None for each in (own, tensors))
+        if expected != found:
+            raise DataError(f"{name} has shape {found} instead of {expected}", place=place, remedy=REMEDY)
+    heads.load_state_dict(tensors)
+    return heads.eval()
+
+
+def is_heads(home: Path) -> bool:
+    """True if a directory has trained heads."""
+    return (home / RECORD).is_file()
