@@ -12,19 +12,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from kglm.heads.all_names import Continuations, Range
+from kglm.heads.all_names import AllNames, Continuations, Range
 from kglm.heads.clauses import clause_texts
 from kglm.heads.features import Features
-from kglm.heads.local import Link, LocalEntities, sentence_starts
+from kglm.heads.local import Link, LocalEntities, Places, sentence_starts
 from kglm.heads.model import CUES, TYPE_FEATURES, ClauseScores, PlaceTensors
 from kglm.heads.passage import Passage
 from kglm.heads.tables import GraphTables
 from kglm.heads.tails import LEAST, base_scores
-from kglm.model.arrays import Ints
+from kglm.model.arrays import Floats, Ints
 from kglm.model.cues import FULL, Cues
 
 CONTINUE_FEATURE = 3
 """Column of the type's features: how probable the base finds that a name goes on."""
+NO_CUE = 1e-9
+"""A smaller cue is rounding."""
 BLOCK = 256
 """Positions whose scores of first subwords are in memory at a time."""
 
@@ -86,6 +88,10 @@ class Prepared:
             return None
         clause_NC = meanings.clauses(clause_texts(self.passage, self.local.links, positions))
         return ClauseScores(torch.tensor(list(positions)), clause_NC, meanings.similarities(clause_NC))
+
+    def clauses_before_words(self, chosen_T: Tensor) -> ClauseScores | None:
+        """The clauses before the words that begin at chosen positions."""
+        return self.clause_scores((chosen_T & torch.from_numpy(self.passage.begins_T)).nonzero()[:, 0].tolist())
 
     def starts(self) -> list[dict[int, list[Start]]]:
         """For each slot, its facts by the first subwords of their tails' names."""
@@ -155,27 +161,35 @@ def prepare(
 
 def _begun(passage: Passage, features: Features, tables: GraphTables) -> Begun:
     """Follow the names that the subwords begin: a function of the text alone."""
-    names, count = tables.all_names, len(passage.ids)
-    positions: list[Ints] = []
-    found: list[Continuations] = []
-    legal_T = torch.zeros(count, dtype=torch.bool)
+    ways: list[tuple[int, Continuations]] = []
     where: Range | None = None
-    for t, (id, begins) in enumerate(zip(passage.ids, passage.begins_T.tolist(), strict=True)):
-        if where is not None and names is not None:
-            ways = names.continuations(where)
-            if len(ways.subwords):
-                legal_T[t] = True
-                positions.append(np.full(len(ways.subwords), t))
-                found.append(ways)
-            where = names.after(where, id)
-        if where is None and begins and names is not None:
-            where = names.begun([id])
-    if not found:
+    if tables.all_names is not None:
+        for t, (id, begins) in enumerate(zip(passage.ids, passage.begins_T.tolist(), strict=True)):
+            if where is not None:
+                ways.append((t, tables.all_names.continuations(where)))
+            where = following_names(tables.all_names, where, id, begins=begins)
+    return begun_names(ways, len(passage.ids), features, tables)
+
+
+def following_names(names: AllNames, where: Range | None, id: int, *, begins: bool) -> Range | None:
+    """The names that the subwords begin after one more, which begins a word or does not."""
+    after = None if where is None else names.after(where, id)
+    return names.begun([id]) if after is None and begins else after
+
+
+def begun_names(
+    ways: Sequence[tuple[int, Continuations]], count: int, features: Features, tables: GraphTables
+) -> Begun:
+    """The ways in which names go on at some of `count` positions, as tensors."""
+    legal_T = torch.zeros(count, dtype=torch.bool)
+    ways = [(t, each) for t, each in ways if len(each.subwords)]
+    if not ways:
         none, empty = torch.zeros(0, dtype=torch.int64), torch.zeros(0)
         return Begun(none, none, empty, empty, legal_T)
-    position_Y = torch.from_numpy(np.concatenate(positions))
-    subword_Y = torch.from_numpy(np.concatenate([each.subwords for each in found]).astype(np.int64))
-    log_weight_Y = torch.from_numpy(np.concatenate([each.log_weights for each in found])).float()
+    legal_T[[t for t, _ in ways]] = True
+    position_Y = torch.from_numpy(np.concatenate([np.full(len(each.subwords), t) for t, each in ways]))
+    subword_Y = torch.from_numpy(np.concatenate([each.subwords for _, each in ways]).astype(np.int64))
+    log_weight_Y = torch.from_numpy(np.concatenate([each.log_weights for _, each in ways])).float()
     parts = []
     for first in range(0, len(position_Y), 1 << 15):
         part = slice(first, first + (1 << 15))
@@ -189,18 +203,22 @@ def _cues(passage: Passage, cues: Cues) -> tuple[Tensor, Tensor, Tensor]:
         return torch.zeros(0, dtype=torch.int64), torch.zeros(0, dtype=torch.int64), torch.zeros(0, CUES)
     m_a_WK2 = cues.relations(passage.surface, 0, len(passage.surface) - 1)
     row_T = np.maximum(passage.word_T - 1, 0)  # position t of the cues is that of the word before
-    m_a_WK2[m_a_WK2 < 1e-9] = 0
-    word_Y, k_Y = np.nonzero(m_a_WK2.any(-1))
-    value_Y2 = m_a_WK2[word_Y, k_Y]
+    word_Y, k_Y, value_Y3 = cue_entries(m_a_WK2)
     first_W = np.searchsorted(word_Y, np.arange(len(m_a_WK2) + 1))
     count_T = first_W[row_T + 1] - first_W[row_T]
     t_Y = np.repeat(np.arange(len(row_T)), count_T)
     source_Y = (
         np.arange(len(t_Y)) - np.repeat(np.cumsum(count_T) - count_T, count_T) + np.repeat(first_W[row_T], count_T)
     )
-    value = value_Y2[source_Y]
-    value_Y3 = np.stack([value[:, 0], (value[:, 0] >= FULL).astype(float), value[:, 1]], -1)
-    return torch.from_numpy(t_Y), torch.from_numpy(k_Y[source_Y]), torch.from_numpy(value_Y3).float()
+    return torch.from_numpy(t_Y), torch.from_numpy(k_Y[source_Y]), torch.from_numpy(value_Y3[source_Y]).float()
+
+
+def cue_entries(m_a_WK2: Floats) -> tuple[Ints, Ints, Floats]:
+    """Row, relation and [m, [m = 1], a] of the cues that are not 0."""
+    m_a_WK2[m_a_WK2 < NO_CUE] = 0
+    row_Y, k_Y = np.nonzero(m_a_WK2.any(-1))
+    m_Y, a_Y = m_a_WK2[row_Y, k_Y].T
+    return row_Y, k_Y, np.stack([m_Y, (m_Y >= FULL).astype(float), a_Y], -1)
 
 
 def _offered(features: Features, tables: GraphTables, local: LocalEntities, max_tails: int) -> Tensor:
