@@ -95,19 +95,19 @@ class Prepared:
 
     def starts(self) -> list[dict[int, list[Start]]]:
         """For each slot, its facts by the first subwords of their tails' names."""
-        return [self._slot_starts(slot) for slot in range(len(self.local))]
+        return [slot_starts(self.local, self.tables, slot, self.max_tails) for slot in range(len(self.local))]
 
-    def _slot_starts(self, slot: int) -> dict[int, list[Start]]:
-        edges = self.local.mentioned.edges(slot).with_at_most(self.max_tails)
-        found: dict[int, list[Start]] = {}
-        for relation, first, size in zip(
-            edges.relation.tolist(), edges.first.tolist(), edges.size.tolist(), strict=True
-        ):
-            for tail in edges.tail[first : first + size].tolist():
-                start = Start(slot, relation, tail, size)
-                for subword in self.tables.names.first(tail):
-                    found.setdefault(subword, []).append(start)
-        return found
+
+def slot_starts(local: LocalEntities, tables: GraphTables, slot: int, max_tails: int) -> dict[int, list[Start]]:
+    """The facts of a linked entity by the first subwords of their tails' names."""
+    edges = local.mentioned.edges(slot).with_at_most(max_tails)
+    found: dict[int, list[Start]] = {}
+    for relation, first, size in zip(edges.relation.tolist(), edges.first.tolist(), edges.size.tolist(), strict=True):
+        for tail in edges.tail[first : first + size].tolist():
+            start = Start(slot, relation, tail, size)
+            for subword in tables.names.first(tail):
+                found.setdefault(subword, []).append(start)
+    return found
 
 
 def prepare(
@@ -120,43 +120,54 @@ def prepare(
     graph = tables.graph
     local = LocalEntities(graph, links)
     count = len(passage.ids)
-    places = local.places(count, sentence_starts(passage))
-    relations = len(tables.key_RD)
-    has_PR, large_PR = torch.zeros(len(local), relations), torch.zeros(len(local), relations)
+    has_PR, large_PR = owned_relations(local, tables, max_tails)
+    tables.names.prepare(
+        node for slot in range(len(local)) for node in local.mentioned.edges(slot).with_at_most(max_tails).tail.tolist()
+    )
+    places = place_tensors(local.places(count, sentence_starts(passage)))
+    cue_index = _cues(passage, tables.cues)
+    begun = _begun(passage, features, tables)
+    feature_TQ = type_features(_offered(features, tables, local, max_tails), cue_index, begun)
+    return Prepared(passage, features, tables, local, places, has_PR, large_PR, cue_index, max_tails, feature_TQ, begun)
+
+
+def owned_relations(local: LocalEntities, tables: GraphTables, max_tails: int) -> tuple[Tensor, Tensor]:
+    """`has_PR` and `large_PR` of the linked entities (see `Prepared`)."""
+    has_PR = torch.zeros(len(local), len(tables.key_RD))
+    large_PR = torch.zeros_like(has_PR)
     for slot in range(len(local)):
         edges = local.mentioned.edges(slot)
         has_PR[slot, edges.relation.astype(np.int64)] = 1
         large_PR[slot, edges.relation[edges.size > max_tails].astype(np.int64)] = 1
-    subject_P = torch.zeros(len(local))
-    if len(local):
-        subject_P[0] = 1
-        tables.names.prepare(
-            node
-            for slot in range(len(local))
-            for node in local.mentioned.edges(slot).with_at_most(max_tails).tail.tolist()
-        )
-    tensors = PlaceTensors(
+    return has_PR, large_PR
+
+
+def place_tensors(places: Places) -> PlaceTensors:
+    """Places as tensors; the first entity that is linked is the subject."""
+    subject_P = torch.zeros(places.bucket_TP.shape[1])
+    subject_P[:1] = 1
+    return PlaceTensors(
         torch.from_numpy(places.bucket_TP),
         torch.from_numpy(places.sentence_TP).float(),
         subject_P,
         torch.from_numpy(places.log_p_TP).float(),
     )
-    cue_index = _cues(passage, tables.cues)
+
+
+def type_features(offered_T: Tensor, cue_index: tuple[Tensor, Tensor, Tensor], begun: Begun) -> Tensor:
+    """Features of the type outside of mentions (T × Q): offered names, the best cue, names that have begun."""
+    count = len(offered_T)
     feature_TQ = torch.zeros(count, TYPE_FEATURES)
-    offered_T = _offered(features, tables, local, max_tails)
     feature_TQ[:, 0] = (offered_T + LEAST).log() - math.log(LEAST)
     t_Y, _, value_Y3 = cue_index
     for column, part in ((1, 0), (2, 2)):
         feature_TQ[:, column].scatter_reduce_(0, t_Y, value_Y3[:, part], "amax")
-    begun = _begun(passage, features, tables)
     if len(begun.position_Y):
         mass_T = torch.zeros(count).index_add(0, begun.position_Y, begun.base_Y.exp())
         feature_TQ[:, CONTINUE_FEATURE] = torch.where(
             begun.legal_T, (mass_T + LEAST).log() - math.log(LEAST), torch.zeros(())
         )
-    return Prepared(
-        passage, features, tables, local, tensors, has_PR, large_PR, cue_index, max_tails, feature_TQ, begun
-    )
+    return feature_TQ
 
 
 def _begun(passage: Passage, features: Features, tables: GraphTables) -> Begun:

@@ -91,18 +91,21 @@ class PassageScores:
         g_TG: Tensor | None = None,
         base_V: Tensor | None = None,
         look: Look | None = None,
+        starts: list[dict[int, list[Start]]] | None = None,
+        vector_RK: Tensor | None = None,
     ) -> PassageScores:
         """Run the heads over a passage.
 
         `trust` is added to the scores of `related` and `continue`: 0 is the trained model, −inf the base alone. `g_TG`
-        are the states, if they are known; `look` gives the clauses to look at closely, of positions where a fact is
-        likely.
+        are the states, if they are known, `starts` and `vector_RK` as well; `look` gives the clauses to look at
+        closely, of positions where a fact is likely. With `base_V`, the passage is the position after a text.
         """
         features, count = prepared.features, len(prepared.feature_TQ)
         with torch.no_grad():
             if g_TG is None:
                 g_TG = heads.states(features.middle_TD[None], features.last_TD[None])[0][0]
-            vector_RK = heads.relation_vectors(prepared.tables.key_RD)
+            if vector_RK is None:
+                vector_RK = heads.relation_vectors(prepared.tables.key_RD)
             score_T3 = heads.types(g_TG)
             legal_T3 = torch.tensor([True, False, False]).repeat(count, 1)
             empty = np.zeros((count, 0))
@@ -128,7 +131,7 @@ class PassageScores:
             gain_T = begun_gain(heads, prepared).exp() if base_V is None else torch.zeros(count)
         return cls(
             prepared, heads, g_TG, array(score_T3), array(none_T3), parent_TP, array(relation_TR), array(handicap_T),
-            log_z_TP, share_T, array(gain_T), prepared.starts(), base_V,
+            log_z_TP, share_T, array(gain_T), prepared.starts() if starts is None else starts, base_V,
         )  # fmt: skip
 
     def base_log_probs(self, t: int, subwords: Sequence[int]) -> Floats:
