@@ -26,7 +26,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -62,6 +62,14 @@ class RankedAnswer(NamedTuple):
     node: int
     """The entity, or -1 for a plain word."""
     reasons: tuple[Derivation, ...]
+
+
+class Ranking(Protocol):
+    """Answers of a text, best first."""
+
+    def top(self, count: int) -> list[RankedAnswer]:
+        """The most probable answers."""
+        ...
 
 
 class _Key(NamedTuple):
