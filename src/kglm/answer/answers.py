@@ -178,7 +178,7 @@ class Answers:
         for way in ways:
             groups.setdefault((way.lead.words, way.said), []).append(way)
         best = max(groups.values(), key=lambda group: sum(way.reason.p for way in group))[0]
-        reasons = _merged(
+        reasons = merged(
             reason
             for (_, said), group in groups.items()
             for reason in (
@@ -215,7 +215,7 @@ class Answers:
                 part = p * share * derivation.p / math.exp(log_p)
                 found.append(derivation._replace(p=part, type=Type.CONTINUE))
         rest = p - sum(each.p for each in found)  # it began in a way that is not enumerated
-        return _merged(found) + ([Derivation(rest, Type.CONTINUE, node)] if rest > UNEXPLAINED * p else [])
+        return merged(found) + ([Derivation(rest, Type.CONTINUE, node)] if rest > UNEXPLAINED * p else [])
 
 
 def _function_words(lead: _Lead) -> Iterator[tuple[str, float]]:
@@ -235,7 +235,7 @@ def _starts(following: NextWords, node: int) -> Iterator[Derivation]:
             yield Derivation(p, TYPES[kind], node, parent, relation)
 
 
-def _merged(reasons: Iterable[Derivation]) -> list[Derivation]:
+def merged(reasons: Iterable[Derivation]) -> list[Derivation]:
     """The sum of equal explanations, the most probable first."""
     mass: dict[Derivation, float] = {}
     for reason in reasons:
