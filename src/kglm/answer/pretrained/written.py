@@ -45,11 +45,10 @@ class WordStream:
         """The words of the added text from where the last ones ended to a character."""
         if end <= self._done:
             return
-        begin, self._done = self._done, end
-        last = begin
+        begin = self._done
         for token in tokenizer().tokens(draft.text[begin:end]):
-            yield self._word(draft, token, begin, draft.text[last : begin + token.end])
-            last = begin + token.end
+            text, self._done = draft.text[self._done : begin + token.end], begin + token.end
+            yield self._word(draft, token, begin, text)
             self._before = token.text
 
     def _word(self, draft: Draft, token: Token, shift: int, text: str) -> GeneratedWord:
