@@ -94,6 +94,14 @@ class _Arrays(NamedTuple):
     """Sorted hashes of proper prefixes of names: the search of a span stops where its hash is not among them."""
 
 
+class Beginning(NamedTuple):
+    """Words from position `start` of a text on, with which some name begins: their hash H and the next power of B."""
+
+    start: int
+    name: int
+    power: int
+
+
 class NameIndex:
     """Looks up nodes by the words of their names."""
 
@@ -149,6 +157,30 @@ class NameIndex:
             may_grow_N = _is_in(name_N, self._arrays.begin_B) | _is_in(name_N, self._added_begin_B)
             start_N, name_N = start_N[may_grow_N], name_N[may_grow_N]
         return sorted(found)
+
+    def grown(
+        self, beginnings: Iterable[Beginning], position: int, word: str, *, begins: bool = True
+    ) -> tuple[list[tuple[int, int]], list[Beginning]]:
+        """Extend beginnings by the word at a position: (start, H) of the names that it ends, and the longer beginnings.
+
+        `begins`: names may begin with this word. Called for each word of a text, this finds the spans of `find`.
+        """
+        hashed, ended, longer = hash_word(word), [], []
+        for start, name, power in (*beginnings, Beginning(position, 0, 1)) if begins else beginnings:
+            name, power = (name + hashed * power) & MASK, (power * BASE) & MASK
+            if self._position(name) is not None or name in self._added:
+                ended.append((start, name))
+            if self._begins(name):
+                longer.append(Beginning(start, name, power))
+        return ended, longer
+
+    def _begins(self, name: int) -> bool:
+        """True if some name begins with the words of this hash and goes on."""
+        for sorted_B in (self._arrays.begin_B, self._added_begin_B):
+            place = int(np.searchsorted(sorted_B, np.uint64(name))) if len(sorted_B) else 0
+            if place < len(sorted_B) and int(sorted_B[place]) == name:
+                return True
+        return False
 
     def on(self, graph: KnowledgeGraph) -> NameIndex:
         """A copy that also has the names of entities added to the graph since."""
