@@ -34,6 +34,10 @@ NEUTER = frozenset(["it", "its", "itself"])
 PLURAL = frozenset(["they", "them", "their", "theirs", "themselves"])
 PRONOUNS = MALE | FEMALE | NEUTER | PLURAL
 DETERMINERS = frozenset(["the", "this", "that"])
+LOOK_AHEAD = 4
+"""Most words after an expression that decide what it refers to."""
+_AFTER_NAMES = frozenset(["of", "&"])
+"""Words after which a name goes on."""
 _EXPLETIVE = frozenset(["that", "to", "clear", "possible", "likely", "unlikely", "important", "common", "difficult"])
 _WEATHER = frozenset(["rains", "rained", "raining", "snows", "snowed", "snowing"])
 _BE = frozenset(["is", "was", "seems", "seemed", "appears", "appeared", "became", "has", "would", "may", "might"])
@@ -220,6 +224,16 @@ class RunningResolver(_TextResolver):
         self._covered = covered_positions(given)
         return self.resolve(begin, end)
 
+    def is_pending(self, first: int) -> bool:
+        """True if the words from a position on may refer to something, or say whether those just before them do."""
+        return any(
+            word in self._by_name_part
+            or (small := word.casefold()) in PRONOUNS
+            or small in DETERMINERS
+            or small in _AFTER_NAMES
+            for word in self._tokens[max(first - LOOK_AHEAD, 0) :]
+        )
+
     def tentative(self, given: Sequence[LinkedSpan], begin: int) -> list[LinkedSpan]:
         """Resolve the words from `begin` on, where [0, begin) are settled; nothing is remembered."""
         other = copy(self)
@@ -236,7 +250,7 @@ def _short_names(name: Sequence[str]) -> set[str]:
 def _stands_alone(tokens: Sequence[str], at: int) -> bool:
     """True if a capitalized word is not part of a longer name."""
     before, after = tokens[at - 1] if at else START, tokens[at + 1] if at + 1 < len(tokens) else END
-    beside = after[:1].isupper() or after in ("of", "&") or (before[:1].isupper() and is_content(before))
+    beside = after[:1].isupper() or after in _AFTER_NAMES or (before[:1].isupper() and is_content(before))
     return not beside and before not in ("&", "of", "the", "The")
 
 
@@ -253,7 +267,7 @@ def _agrees(pronoun: str, traits: Traits) -> bool:
 
 def _is_expletive(tokens: Sequence[str], at: int) -> bool:
     """True if "it" refers to no entity, as in "it is clear that"."""
-    after = [token.casefold() for token in tokens[at + 1 : at + 5]]
+    after = [token.casefold() for token in tokens[at + 1 : at + 1 + LOOK_AHEAD]]
     if not after or after[0] in _WEATHER:
         return bool(after)
     return after[0] in _BE and bool((_EXPLETIVE | _WEATHER) & set(after[1:]))

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from kglm.linking.coreference import RunningResolver
@@ -57,6 +57,8 @@ class _Open:
     """Number of words of the text that its probabilities depend on."""
     name: LinkedName
     memory: Memory
+    span: LinkedSpan | None
+    """The name as an antecedent, if it is linked."""
 
 
 class _Word(NamedTuple):
@@ -71,19 +73,26 @@ class _Word(NamedTuple):
 _NO_NAMES = _Word([], [], [], [])
 
 
+def _opened(mention: Mention, given: bool, read: int, name: LinkedName) -> _Open:
+    node = name.node
+    span = None if node is None else LinkedSpan(name.start, name.end, node, "NEL")
+    return _Open(mention, given, read, name, Memory(set(), []), span)
+
+
 class RunningLinker:
     """The mentions of one text that grows."""
 
-    def __init__(self, linker: Linker, given: Sequence[tuple[int, int, int]] = ()) -> None:
-        """Spans `given` as (start, end, node) are mentions of these entities, once they are there."""
+    def __init__(self, linker: Linker) -> None:
         self.words: list[str] = []
         """Words so far, with the marks of sentences."""
         self.open_from = 0
         """Mentions of the words before this one are final."""
         self.names: list[LinkedName] = []
         """Mentions of the other words, as far as they are known."""
-        self._linker, self._given = linker, list(given)
-        self._text = LinkedText(linker, self.words, given, ())
+        self.given: list[tuple[int, int, int]] = []
+        """Words [start, end) that mention a node, for certain."""
+        self._linker = linker
+        self._text = LinkedText(linker, self.words, (), ())
         self._resolver = RunningResolver(linker.graph, linker.traits, self.words)
         self._settled = 0
         self._word_W: list[_Word] = []
@@ -93,22 +102,28 @@ class RunningLinker:
         self._p_of: dict[int, float] = {}
         """Highest probability with which a final name refers to each entity."""
 
-    def replace(self, position: int, words: Sequence[str]) -> None:
-        """The words from a position on are these; those before it are settled, or stay."""
+    def replace(self, position: int, words: Sequence[str]) -> bool:
+        """The words from a position on are these; those before it stay. False if nothing has changed."""
         if self.words[position:] == words:
-            return
+            return False
         keep = position
         while keep < min(len(self.words), position + len(words)) and self.words[keep] == words[keep - position]:
             keep += 1
         assert keep >= self._settled
+        shortened = keep < len(self.words)
         del self.words[keep:], self._word_W[keep - self.open_from :]
-        changed = next((n for n, each in enumerate(self._open) if each.read > keep), len(self._open))
-        self._forget(changed)
+        self._forget(next((n for n, each in enumerate(self._open) if each.read > keep), len(self._open)))
         for word in words[keep - position :]:
             self._word_W.append(self._names_ended(word))
             self.words.append(word)
-        self._link()
+        if not (self._link() or shortened or self._may_refer(keep)):
+            return False
         self.names = self._with_coreference()
+        return True
+
+    def _may_refer(self, first: int) -> bool:
+        """True if the words from a position on may change what refers to earlier names, or which names are unknown."""
+        return any(word[:1].isupper() for word in self.words[first:]) or self._resolver.is_pending(first)
 
     def settle(self, count: int) -> None:
         """The first words will not change any more. Mentions become final at the end of their sentence."""
@@ -140,17 +155,16 @@ class RunningLinker:
             small_ended, small = names.grown(
                 before.small_beginnings, position, raised_word(word), begins=word.islower()
             )
-        words = [*self.words[self.open_from :], word]
         return _Word(
             [
                 (start, position + 1, names.nodes(hashed))
                 for start, hashed in ended
-                if is_name(words[start - self.open_from :])
+                if is_name([*self.words[start:], word])
             ],
             [
                 (start, position + 1, names.nodes(hashed))
                 for start, hashed in small_ended
-                if is_small_name(words[start - self.open_from :])
+                if is_small_name([*self.words[start:], word])
             ],
             beginnings,
             small,
@@ -158,7 +172,7 @@ class RunningLinker:
 
     def _mentions(self) -> list[tuple[Mention, bool]]:
         """Names and given spans of the open words, in order."""
-        given = [span for span in self._given if self.open_from <= span[0] and span[1] <= len(self.words)]
+        given = [span for span in self.given if self.open_from <= span[0] and span[1] <= len(self.words)]
         given_mentions: list[Mention] = [(start, end, [node]) for start, end, node in given]
         capital = [each for word in self._word_W for each in word.ended]
         small = [each for word in self._word_W for each in word.small_ended]
@@ -167,8 +181,8 @@ class RunningLinker:
         found = self._linker.without_overlaps(self.words, capital, small, given_mentions)
         return sorted([*((each, True) for each in given_mentions), *((each, False) for each in found)])
 
-    def _link(self) -> None:
-        """Link the names of the open words that are new, or that enough words follow."""
+    def _link(self) -> bool:
+        """Link the names of the open words that are new, or that enough words follow; False if there are none."""
         mentions = self._mentions()
         same = 0
         for (mention, given), each in zip(mentions, self._open, strict=False):
@@ -176,7 +190,7 @@ class RunningLinker:
                 break
             same += 1
         if same == len(mentions) == len(self._open):
-            return
+            return False
         before = {each.mention[:2]: each for each in self._open[same:]}
         self._forget(same)
         for mention, _ in mentions[same:]:
@@ -186,13 +200,15 @@ class RunningLinker:
             start, end, nodes = mention
             known = before.get((start, end))
             if given:
-                known = _Open(mention, True, end, LinkedName.certain(start, end, nodes[0]), Memory(set(), []))
+                known = _opened(mention, True, end, LinkedName.certain(start, end, nodes[0]))
             elif known is None or known.mention != mention or fresh or self._is_due(known):
                 others = [other for k, (other, _) in enumerate(mentions) if k != n]
                 name = self._text.linked(start, end, nodes, [*self._closed_near(start), *others])
-                fresh = fresh or known is None or known.name.node != name.node
-                known = _Open(mention, False, len(self.words), name, Memory(set(), []))
-            self._open.append(replace(known, memory=self._text.remember(known.name)))
+                fresh = fresh or known is None or known.span is None or known.span.node != name.node
+                known = _opened(mention, False, len(self.words), name)
+            known.memory = self._text.remember(known.name)
+            self._open.append(known)
+        return True
 
     def _is_due(self, each: _Open) -> bool:
         """True if more words follow a name than when it was linked, by the steps of `STAGES`."""
@@ -211,34 +227,29 @@ class RunningLinker:
         first = bisect_left(self._closed, start - CONTEXT, key=lambda mention: mention[0])
         return self._closed[first:]
 
-    def _spans(self) -> list[LinkedSpan]:
-        """The open names that are linked, as antecedents."""
-        return [
-            LinkedSpan(each.name.start, each.name.end, node, "NEL")
-            for each in self._open
-            if (node := each.name.node) is not None
-        ]
-
     def _with_coreference(self) -> list[LinkedName]:
         """The open names, and what refers to earlier ones; no names that are parts of longer unknown names."""
         names = [each.name for each in self._open]
-        taken = {position for name in names for position in range(name.start, name.end)}
-        p_of = {span.node: 0.0 for span in self._spans()}
-        for name in names:
-            if (node := name.node) is not None:
-                p_of[node] = max(p_of[node], name.candidates[0].p)
-        resolved = [
-            LinkedName(span.start, span.end, (Candidate(span.node, p * reliability(self.words, span)),))
-            for span in self._resolver.tentative(self._spans(), self.open_from)
-            if taken.isdisjoint(range(span.start, span.end))
-            and (p := max(p_of.get(span.node, 0.0), self._p_of.get(span.node, 0.0)))
-        ]
-        return self._without_parts(sorted([*names, *resolved]))
+        antecedents = [each.span for each in self._open if each.span is not None]
+        resolved = self._resolver.tentative(antecedents, self.open_from)
+        if resolved:
+            taken = {position for name in names for position in range(name.start, name.end)}
+            p_of: dict[int, float] = {}
+            for each in self._open:
+                if each.span is not None:
+                    p_of[each.span.node] = max(p_of.get(each.span.node, 0.0), each.name.candidates[0].p)
+            names += [
+                LinkedName(span.start, span.end, (Candidate(span.node, p * reliability(self.words, span)),))
+                for span in resolved
+                if taken.isdisjoint(range(span.start, span.end))
+                and (p := max(p_of.get(span.node, 0.0), self._p_of.get(span.node, 0.0)))
+            ]
+        if len(antecedents) < len(self._open):
+            return self._without_parts(sorted(names))
+        return sorted(names)
 
     def _without_parts(self, names: list[LinkedName]) -> list[LinkedName]:
         """The names except those that are probably NIL and lie in a longer name that is not in the graph."""
-        if all(name.node is not None for name in names):
-            return names
         first = self.open_from
         moved = [LinkedName(name.start - first, name.end - first, name.candidates) for name in names]
         return [
@@ -252,7 +263,7 @@ class RunningLinker:
         for name in self.names:
             if name.end <= end and (node := name.node) is not None:
                 self._p_of[node] = max(self._p_of.get(node, 0.0), name.candidates[0].p)
-        self._resolver.settle(self._spans(), self.open_from, end)
+        self._resolver.settle([each.span for each in self._open if each.span is not None], self.open_from, end)
         closed = sum(each.mention[1] <= end for each in self._open)
         self._closed += [each.mention for each in self._open[:closed]]
         del self._open[:closed], self._word_W[: end - self.open_from]
