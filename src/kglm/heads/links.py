@@ -25,6 +25,8 @@ LEAST = 0.1
 """Probability from which a candidate is linked."""
 MOST = 3
 """Candidates of one mention that are linked."""
+SHORT = 3
+"""Letters of the last word of a text below which it names nothing yet: it may be the beginning of a longer word."""
 CHANGE = 0.05
 """Difference of a probability from which a new link replaces the old one."""
 STOPS = frozenset("!?…‽。！？؟।.\n\r")
@@ -70,6 +72,7 @@ class LinkEvents:
             spans.insert(n, (spans[n][0], spans[n][0]))
             words.insert(n, END)
         self._span_W[self._words :] = spans
+        self._fragment = self._words + len(words) - 1 if words and len(words[-1]) < SHORT else -1
         if self._given:
             self._running.given = self._given_words()
         if self._running.replace(self._words, words):
@@ -112,13 +115,14 @@ class LinkEvents:
         now = len(self.ends)
         found: dict[tuple[int, int, int], float] = {}
         for name in self._running.names:
+            if name.end - 1 == self._fragment:
+                continue
             begin, end = self._span_W[name.start][0], self._span_W[name.end - 1][1]
             for node, p in name.candidates[:MOST]:
                 if p >= LEAST:
                     found[begin, end, node] = p
         for key, n in list(self._current.items()):
-            p = found.get(key)
-            if p is not None and abs(p - self.links[n].p) < CHANGE:
+            if key in found and abs(found[key] - self.links[n].p) < CHANGE:
                 del found[key]
             else:
                 self.links[n] = self.links[n]._replace(until=now)

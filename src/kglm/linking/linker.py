@@ -164,7 +164,8 @@ class Linker:
         Names in small letters come last. "Vancouver, British Columbia" is two names, of which the first is unambiguous.
         """
         capital = [span for span in self.names.spans(words) if is_name(words[span[0] : span[1]])]
-        return self.without_overlaps(words, capital, self._small_names(words), given)
+        given_mentions = [(start, end, [node]) for start, end, node in given]
+        return self.without_overlaps(words, capital, self._small_names(words), given_mentions)
 
     def without_overlaps(
         self, words: Sequence[str], capital: Iterable[Mention], small: Iterable[Mention], given: Iterable[Mention] = ()
