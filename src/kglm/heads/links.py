@@ -16,7 +16,10 @@ from collections.abc import Sequence
 
 from kglm.heads.local import Link
 from kglm.heads.passage import Passage
+from kglm.kg.graph import KnowledgeGraph
 from kglm.linking.linker import Linker
+from kglm.linking.name_index import NameIndex
+from kglm.linking.prompts import NIL_BIAS
 from kglm.linking.running import RunningLinker
 from kglm.text.document import END, START
 from kglm.text.tokenizer import Token, open_chunk, tokenizer
@@ -131,6 +134,11 @@ class LinkEvents:
             start, stop = bisect_right(self.ends, begin), bisect_left(self.ends, end) + 1
             self._current[begin, end, node] = len(self.links)
             self.links.append(Link(start, stop, node, p, now))
+
+
+def text_linker(graph: KnowledgeGraph, names: NameIndex | None = None) -> Linker:
+    """The linker of texts that heads read, here and in use."""
+    return Linker(graph, names, nil_bias=NIL_BIAS)
 
 
 def links_of(passage: Passage, linker: Linker, given: Sequence[tuple[int, int, int]] = ()) -> list[Link]:

@@ -114,6 +114,8 @@ class NameIndex:
         self._added: dict[int, list[int]] = {}
         """Nodes of names that are not in the arrays, by hash H."""
         self._added_K = self._added_begin_B = np.empty(0, np.uint64)
+        self._without: frozenset[int] = frozenset()
+        """Nodes that count as nameless."""
 
     def __len__(self) -> int:
         """Number of distinct names."""
@@ -132,12 +134,14 @@ class NameIndex:
         """Nodes of the name with hash H = `name`."""
         k, arrays = self._position(name), self._arrays
         stored = [] if k is None else arrays.node_X[arrays.first_K[k] : arrays.first_K[k + 1]].tolist()
-        return list(dict.fromkeys([*stored, *self._added.get(name, ())]))
+        found = dict.fromkeys([*stored, *self._added.get(name, ())])
+        return [node for node in found if node not in self._without] if self._without else list(found)
 
     def spans(self, words: Sequence[str]) -> Iterator[tuple[int, int, Sequence[int]]]:
         """(start, end, nodes) of every span of a text that is a name, sorted."""
         for start, end, name in self.find(np.array([hash_word(word) for word in words], np.uint64)):
-            yield start, end, self.nodes(name)
+            if nodes := self.nodes(name):
+                yield start, end, nodes
 
     def find(self, word_T: Hashes, starts: Sequence[int] | None = None) -> list[tuple[int, int, int]]:
         """(start, end, H) of every span that is a name, sorted, given h of the words; `starts` restricts where."""
@@ -186,10 +190,17 @@ class NameIndex:
         """A copy that also has the names of entities added to the graph since."""
         return self.including(_tokenized_names(graph, range(self.count, len(graph)), tokenizer().words), len(graph))
 
+    def without(self, nodes: Iterable[int]) -> NameIndex:
+        """A copy in which some nodes have no names."""
+        other = self.including(())
+        other._without = self._without | frozenset(nodes)
+        return other
+
     def including(self, entries: Iterable[tuple[Sequence[str], int]], count: int | None = None) -> NameIndex:
         """A copy with more names, given as (words, node)."""
         other = NameIndex(self._arrays, self.longest, self.count if count is None else count)
         other._added = {name: list(nodes) for name, nodes in self._added.items()}
+        other._without = self._without
         begins = set(self._added_begin_B.tolist())
         for words, node in entries:
             nodes = other._added.setdefault(hash_name(words), [])

@@ -157,14 +157,14 @@ class RunningLinker:
             )
         return _Word(
             [
-                (start, position + 1, names.nodes(hashed))
+                (start, position + 1, nodes)
                 for start, hashed in ended
-                if is_name([*self.words[start:], word])
+                if is_name([*self.words[start:], word]) and (nodes := names.nodes(hashed))
             ],
             [
-                (start, position + 1, names.nodes(hashed))
+                (start, position + 1, nodes)
                 for start, hashed in small_ended
-                if is_small_name([*self.words[start:], word])
+                if is_small_name([*self.words[start:], word]) and (nodes := names.nodes(hashed))
             ],
             beginnings,
             small,
