@@ -44,8 +44,8 @@ CONTROLS: dict[Control, str] = {
     "absent": "the graph lacks all entities that the documents' annotations mention",
 }
 NOTE = (
-    "all words of the text count and none is unknown, so that it compares with the base and with other pretrained "
-    "models on these words; models with a vocabulary of their own also score the marks of sentences"
+    "open vocabulary: to be compared with its base on the same words, not with models that have unknown words, which "
+    "also score the marks of sentences; the base's training text may include these articles"
 )
 
 
@@ -119,11 +119,14 @@ class HeadsScorer:
         inside = np.zeros(count, np.bool_)
         for mention in document.mentions:
             inside[mention.start : mention.end] = True
-        word_T = marked.word_T
-        log_p_W, base_W = (np.bincount(word_T, each, count)[words] for each in (scored.log_p_T, scored.base_T))
-        part_WC = np.stack([np.bincount(word_T, column, count)[words] for column in part_TC.T], 1)
+        column_TX = np.column_stack([scored.log_p_T, scored.base_T, part_TC])
+        column_WX = np.zeros((count, column_TX.shape[1]))
+        np.add.at(column_WX, marked.word_T, column_TX)
+        column_WX = column_WX[words]
         mention_W = inside[words] if document.annotated else None
-        return ScoredText(document.title, log_p_W, base_W, mention_W, part_WC, len(links), seconds)
+        return ScoredText(
+            document.title, column_WX[:, 0], column_WX[:, 1], mention_W, column_WX[:, 2:], len(links), seconds
+        )
 
 
 @lru_cache(maxsize=1)
@@ -247,4 +250,4 @@ def heads_task(
         with KnowledgeGraph.open(kg) as graph:
             found = {graph.find(mention.id) for document in documents for mention in document.mentions}
         absent = tuple(sorted(node for node in found if node is not None))
-    return HeadsTask(run, kg, features, annotated, control, absent, seed)  # type: ignore[arg-type]
+    return HeadsTask(run, kg, features, annotated, control, absent, seed)
