@@ -121,9 +121,7 @@ def prepare(
         edges = local.mentioned.edges(slot)
         has_PR[slot, edges.relation.astype(np.int64)] = 1
         large_PR[slot, edges.relation[edges.size > max_tails].astype(np.int64)] = 1
-    subject_P = torch.zeros(len(local))
     if len(local):
-        subject_P[0] = 1
         tables.names.prepare(
             node
             for slot in range(len(local))
@@ -132,7 +130,7 @@ def prepare(
     tensors = PlaceTensors(
         torch.from_numpy(places.bucket_TP),
         torch.from_numpy(places.sentence_TP).float(),
-        subject_P,
+        torch.from_numpy(places.subject_TP).float(),
         torch.from_numpy(places.log_p_TP).float(),
     )
     cue_index = _cues(passage, tables.cues)
