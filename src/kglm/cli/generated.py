@@ -35,6 +35,7 @@ def print_stream(prompt: str, tokens: Sequence[str], words: Iterable[GeneratedWo
     generated = iter(words)
     first = next(generated, None)
     generated = generated if first is None else chain([first], generated)
+    pieces: Iterator[str]
     if first is not None and first.text is not None:
         pieces = chain([prompt], map(_marked, generated))
     elif sys.stdout.isatty():

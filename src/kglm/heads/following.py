@@ -108,7 +108,7 @@ class Following:
 
     @property
     def missing(self) -> list[MissingMass]:
-        """Relations that the linked entities lack, the most probable first; `most` of them for each entity."""
+        """Relations that the linked entities lack, the most probable first."""
         return self._relations_of_base(lacking=True)
 
     @property
@@ -142,7 +142,7 @@ class Following:
     def _first(self) -> _FirstSubwords:
         names = self.reading.reader.tables.names
         node_U, which_F = np.unique(self.facts.tail_F, return_inverse=True)
-        mass_U = np.bincount(which_F, self.facts.p_F, len(node_U))
+        mass_U = np.bincount(which_F, self.facts.p_F, len(node_U)).astype(np.float64)
         children = [names.children(int(node), ()).kinds for node in node_U]
         owner_Y = np.repeat(np.arange(len(node_U)), [len(each) for each in children])
         subword_Y = np.array([subword for each in children for subword in each], np.int64)
@@ -221,7 +221,7 @@ class Following:
 
 def _fact_masses(reading: Reading, related: float) -> FactMasses:
     """All facts of the local graph with p(related) π(p) π(r | p) π(e | p, r)."""
-    scores, local = reading.scores, reading.linked.local
+    scores = reading.scores
     none = np.zeros(0, np.int64)
     if not related:
         return FactMasses(np.zeros(0), none, none, none)
@@ -239,8 +239,7 @@ def _fact_masses(reading: Reading, related: float) -> FactMasses:
             p.append(np.full(len(row.tails), row.p / len(row.tails)))
         parents.append(np.full(len(row.tails), row.parent))
         relations.append(np.full(len(row.tails), row.relation))
-        tails.append(row.tails.astype(np.int64))
-    del local
+        tails.append(row.tails)
     if not p:
         return FactMasses(np.zeros(0), none, none, none)
     return FactMasses(*(np.concatenate(column) for column in (p, parents, relations, tails)))
@@ -269,4 +268,6 @@ def _relation_masses(reading: Reading, related: float) -> Iterator[_RelationMass
             edges.relation.tolist(), edges.first.tolist(), edges.size.tolist(), strict=True
         ):
             log_relation = float(scores.relation_TR[0, relation] - scores.log_z_TP[0, slot])
-            yield _RelationMass(p * math.exp(log_relation), parent, relation, edges.tail[first : first + size])
+            yield _RelationMass(
+                p * math.exp(log_relation), parent, relation, edges.tail[first : first + size].astype(np.int64)
+            )

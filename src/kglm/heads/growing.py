@@ -16,10 +16,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from kglm.heads.passage import ANSWER, Passage
+from kglm.heads.passage import Passage
 from kglm.pretrained.base import STRIDE, WINDOW, BaseModel
 from kglm.pretrained.subwords import Subwords
-from kglm.text.document import END, START
+from kglm.text.document import ANSWER, END, START
 from kglm.text.tokenizer import tokenizer
 
 STOPS = frozenset(".!?…")
@@ -76,7 +76,7 @@ class GrowingText:
         text = self.given.text + added
         end_T = np.append(before.end_T, len(text))
         head, begin = self.head, self.sentence
-        surface, ends = list(head), []
+        surface, ends = list(head), list[int]()
         for number, sentence in enumerate(tokenizer().sentences(text[self.sentence :])):
             if number:
                 surface.append(END)

@@ -53,6 +53,10 @@ class Places(NamedTuple):
     log_p_TP: Floats
     """log of the probability that it is mentioned at all; −inf before its first link."""
 
+    def last(self) -> Places:
+        """The places at the last position."""
+        return Places(self.bucket_TP[-1:], self.sentence_TP[-1:], self.subject_TP[-1:], self.log_p_TP[-1:])
+
 
 class LocalEntities:
     """Linked entities of a passage as slots, in the order of their first links."""

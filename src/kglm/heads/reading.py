@@ -24,7 +24,7 @@ from kglm.heads.all_names import Range
 from kglm.heads.clauses import clause_texts
 from kglm.heads.features import Features, next_log_probs
 from kglm.heads.growing import BaseStates, Growing, States, words_before
-from kglm.heads.local import Link, LocalEntities, Places, sentence_starts
+from kglm.heads.local import Link, LocalEntities, sentence_starts
 from kglm.heads.model import ClauseScores, Heads
 from kglm.heads.prepared import (
     Prepared,
@@ -182,7 +182,7 @@ class Reading:
             features,
             tables,
             linked.local,
-            place_tensors(Places(*(column[-1:] for column in places))),
+            place_tensors(places.last()),
             linked.has_PR,
             linked.large_PR,
             cue_index,

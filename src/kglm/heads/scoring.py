@@ -96,7 +96,8 @@ class PassageScores:
     ) -> PassageScores:
         """Run the heads over a passage.
 
-        `trust` is added to the scores of `related` and `continue`: 0 is the trained model, −inf the base alone. `g_TG`
+        `trust` is added to the scores of `related` and `continue`: 0 is the trained model, −inf the base alone. Names
+        that the base has begun are no facts, so that a trust above 0 does not make them more probable. `g_TG`
         are the states, if they are known, `starts` and `vector_RK` as well; `look` gives the clauses to look at
         closely, of positions where a fact is likely. With `base_V`, the passage is the position after a text.
         """
@@ -113,11 +114,13 @@ class PassageScores:
             if len(prepared.local):
                 legal_T3[:, Type.RELATED] = (prepared.places.log_p_TP > -math.inf).any(-1)
             legal_T3[:, Type.CONTINUE] = prepared.begun.legal_T
-            none_T3 = heads.type_log_probs(score_T3, outside_states(prepared), prepared.feature_TQ, legal_T3).exp()
+            state_T = outside_states(prepared)
+            none_T3 = heads.type_log_probs(score_T3, state_T, prepared.feature_TQ, legal_T3).exp()
             closer = (look or prepared.clauses_before_words)(none_T3[:, Type.RELATED] >= LIKELY)
             if trust:
+                outside_T3 = score_T3 + torch.tensor([0.0, trust, min(trust, 0.0)])
                 score_T3 = score_T3 + torch.tensor([0.0, trust, trust])
-                none_T3 = heads.type_log_probs(score_T3, outside_states(prepared), prepared.feature_TQ, legal_T3).exp()
+                none_T3 = heads.type_log_probs(outside_T3, state_T, prepared.feature_TQ, legal_T3).exp()
             relation_TR = heads.relation_scores(g_TG, vector_RK, prepared.cues(0, count), closer)
             handicap_T = heads.handicaps(g_TG)
             if len(prepared.local):

@@ -147,6 +147,9 @@ class Generator:
         p_V = name_V + torch.where(kept, outside_V, 0.0)
         best = p_V.topk(min(MOST_PROBABLE, len(p_V)))
         ids, p_N = best.indices.tolist(), best.values.double().clamp(min=0).numpy().copy()
+        if draft.reading.text.passage.text[-1:].isspace():
+            texts = draft.reading.reader.tables.base.subwords.texts
+            p_N[[k for k, id in enumerate(ids) if texts[id][:1] == " "]] = 0
         if self._config.repeat and (self._config.beam or not self._config.temperature):
             again = _repeated_ids(draft.reading.text.passage.ids, self._config.repeat)
             p_N[[k for k, id in enumerate(ids) if id in again]] = 0
@@ -176,7 +179,7 @@ class Generator:
         word, before = _last_word(text)
         stripped = piece.lstrip()
         if not stripped:
-            return True
+            return piece != " "  # it begins a number
         begins = piece[0].isspace() or not word
         if begins or not stripped[0].isalnum():  # the word before has ended
             complete = not word or word in self._support.prompt or not is_claim(word, before) or self._is_name(draft)

@@ -9,12 +9,13 @@ import numpy as np
 
 from kglm.answer.reading import Span
 from kglm.heads.local import Link
-from kglm.heads.passage import ANSWER, Passage, question_passage, text_passage
+from kglm.heads.passage import Passage, question_passage, text_passage
 from kglm.kg.graph import KnowledgeGraph
 from kglm.linking.linker import LinkedName
 from kglm.linking.prompts import PromptLinker
 from kglm.pretrained.subwords import Subwords
-from kglm.text.document import END
+from kglm.text.document import ANSWER
+from kglm.text.tokenizer import detokenize
 
 LEAST_LINK = 0.01
 """Probability below which a candidate of a name is no parent of facts."""
@@ -42,14 +43,8 @@ def prompt_words(passage: Passage) -> list[str]:
 
 def read_prompt(prompt: str | Sequence[str], subwords: Subwords, *, question: bool = False) -> Passage:
     """The passage of a text or a question; words are joined to a text."""
-    text = prompt if isinstance(prompt, str) else _joined(prompt)
+    text = prompt if isinstance(prompt, str) else detokenize(prompt)
     return question_passage(text, subwords) if question else text_passage(text, subwords)
-
-
-def _joined(words: Sequence[str]) -> str:
-    from kglm.text.tokenizer import detokenize
-
-    return detokenize(words)
 
 
 def link_prompt(
@@ -77,8 +72,3 @@ def subword_links(passage: Passage, names: Sequence[LinkedName], graph: Knowledg
             if p >= LEAST_LINK and node < len(graph) and not graph.are_literals([node])[0]:
                 found.append(Link(start, min(end, len(passage.ids)), node, p))
     return found
-
-
-def sentence_words(words: Sequence[str]) -> list[str]:
-    """The words without marks of sentence ends."""
-    return [word for word in words if word != END]

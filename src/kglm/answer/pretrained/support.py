@@ -12,7 +12,6 @@ from functools import lru_cache
 
 from kglm.heads.reading import LinkedEntities
 from kglm.kg.graph import KnowledgeGraph
-from kglm.kg.literals.dates import date_words
 from kglm.linking.context import TITLES
 from kglm.text.common_words import OPENERS, is_common
 from kglm.text.document import END, START
@@ -25,6 +24,10 @@ _NUMBERS = (
     " thousands millions billions"
 )
 NUMBER_WORDS = frozenset(_NUMBERS.split())
+MONTHS = frozenset(
+    ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+     "december", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+)  # fmt: skip
 OPENING_MARKS = frozenset("\"'“‘(")
 
 
@@ -39,8 +42,10 @@ def is_claim(word: str, before: str | None) -> bool:
     if not word[:1].isupper():
         return False
     folded = word.casefold()
+    if folded in MONTHS:
+        return folded not in ("may", "march") or not begins_sentence(before)
     if not is_content(word) or folded in OPENERS or word.rstrip(".") in TITLES:
-        return folded in date_words() and folded not in ("may", "march") and len(word) > 2
+        return False
     return not (begins_sentence(before) and is_common(word))
 
 
