@@ -212,7 +212,7 @@ def brute_force(world: LetterWorld, prepared: Prepared) -> float:
             return [1 / len(tails)] * len(tails)
         features = tables.tails.of(prepared.local.mentioned.nodes[p], r)
         with torch.no_grad():
-            weight = heads.tail_facts(g_TG[t])
+            weight = heads.tail_facts
             scores = []
             for tail in tails:
                 [place] = np.flatnonzero(features.tail == tail)
