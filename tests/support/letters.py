@@ -97,6 +97,7 @@ class LetterWorld:
             for parameter in self.heads.parameters():
                 parameter.data += 0.5 * torch.randn_like(parameter)
             self.heads.types.bias.data += torch.tensor([-1.0, 2.0, 1.0])
+            self.heads.handicap.bias.data += 2
         self.heads.eval()
 
     def links(self, *links: tuple[int, str, float]) -> list[Link]:
