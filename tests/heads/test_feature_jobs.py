@@ -48,7 +48,7 @@ def in_turn(calls: list[Job]) -> Callable[[Callable[[Job], Shard], Iterable[Job]
 
 
 def test_they_are_the_shards_of_training(base: str, tmp_path: Path) -> None:
-    report = store_features(DOCUMENTS, base, tmp_path)
+    report = store_features([DOCUMENTS], base, tmp_path)
     assert report.texts == len(DOCUMENTS) and report.computed == report.shards > 1 and report.left_out == 0
     model, texts = BaseModel.open(base), subwords(base)
     before = sorted(tmp_path.iterdir())
@@ -61,23 +61,23 @@ def test_they_are_the_shards_of_training(base: str, tmp_path: Path) -> None:
 
 def test_an_interrupted_run_goes_on(base: str, tmp_path: Path) -> None:
     whole: list[Job] = []
-    store_features(DOCUMENTS, base, tmp_path / "whole", runner=in_turn(whole))
+    store_features([DOCUMENTS], base, tmp_path / "whole", runner=in_turn(whole))
 
     def killed(function: Callable[[Job], Shard], jobs: Iterable[Job]) -> Iterator[Shard]:
         yield function(next(iter(jobs)))
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        store_features(DOCUMENTS, base, tmp_path / "parts", runner=killed)
+        store_features([DOCUMENTS], base, tmp_path / "parts", runner=killed)
     rest: list[Job] = []
-    report = store_features(DOCUMENTS, base, tmp_path / "parts", runner=in_turn(rest))
+    report = store_features([DOCUMENTS], base, tmp_path / "parts", runner=in_turn(rest))
     assert rest == whole[1:] and report.computed == len(rest)
     parts, shards = (sorted(path.name for path in (tmp_path / name).iterdir()) for name in ("parts", "whole"))
     assert parts == shards
 
 
 def test_the_folder_is_bounded(base: str, tmp_path: Path) -> None:
-    report = store_features(DOCUMENTS, base, tmp_path, limit=1)
+    report = store_features([DOCUMENTS], base, tmp_path, limit=1)
     assert (report.computed, report.left_out) == (1, report.shards - 1)
 
 
@@ -87,7 +87,7 @@ def test_workers_with_another_base_are_refused(base: str, tmp_path: Path) -> Non
             yield function(job)._replace(dtype="torch.float64")
 
     with pytest.raises(ConfigError, match="a worker has the base"):
-        store_features(DOCUMENTS, base, tmp_path, runner=other)
+        store_features([DOCUMENTS], base, tmp_path, runner=other)
     assert not list(tmp_path.iterdir())
 
 
@@ -104,9 +104,9 @@ def test_on_ray_it_is_the_same(base: str, tmp_path: Path) -> None:
     ray = pytest.importorskip("ray", reason="the extra `ray` is not installed")
     from kglm.on_ray import ray_map
 
-    store_features(DOCUMENTS, base, tmp_path / "here")
+    store_features([DOCUMENTS], base, tmp_path / "here")
     try:
-        store_features(DOCUMENTS, base, tmp_path / "there", runner=ray_map("local", 1, in_flight=2))
+        store_features([DOCUMENTS], base, tmp_path / "there", runner=ray_map("local", 1, in_flight=2))
     finally:
         ray.shutdown()
     for path in sorted((tmp_path / "here").rglob("*.npy")):

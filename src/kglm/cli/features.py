@@ -35,9 +35,8 @@ def features(
 
     if workers < 0 or limit <= 0:
         raise ConfigError(f"--workers {workers}, --limit {limit}", remedy="give 0 or more workers, a limit above 0")
-    documents = read_for_training(data)
     report = store_features(
-        documents,
+        [read_for_training([path]) for path in data],
         base,
         to,
         workers=workers or available_cores(),

@@ -1,8 +1,8 @@
 """Features of many documents, computed by several processes or machines.
 
-    report = store_features(documents, "smollm2", Path("features"), workers=8)
+    report = store_features([documents], "smollm2", Path("features"), workers=8)
 
-The shards are those that training with the same documents reads. A run that is interrupted goes on where it was.
+The shards are those that training with the same files reads. A run that is interrupted goes on where it was.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def compute_shard(job: Job) -> Shard:
 
 
 def store_features(
-    documents: Sequence[Document],
+    files: Sequence[Sequence[Document]],
     base: str,
     home: Path,
     *,
@@ -91,16 +91,21 @@ def store_features(
     stride: int = STRIDE,
     limit: int = LIMIT,
 ) -> FeaturesReport:
-    """Compute and store the features of documents; `runner` runs elsewhere than in `workers` processes here."""
+    """Compute and store the features of the documents of some files, each apart.
+
+    `runner` runs the jobs elsewhere than in `workers` processes here.
+    """
     model = _base(base)
     store = FeatureStore(home, model, window=window, stride=stride, limit=limit)
-    texts = [ids for document in documents if (ids := passage(document, model.subwords).ids)]
-    shards = [[texts[n] for n in shard] for shard in shards_of(texts)[0]]
+    shards: list[list[list[int]]] = []
+    for documents in files:
+        texts = [ids for document in documents if (ids := passage(document, model.subwords).ids)]
+        shards += ([texts[n] for n in shard] for shard in shards_of(texts)[0])
     missing = [shard for shard in shards if store.arrays(shard) is None]
     sizes = [sum(map(len, shard)) for shard in shards]
     jobs = (Job(base, window, stride, shard) for shard in missing if not store.is_full)
     computed = 0
-    with progress("reading texts", sum(map(len, texts)), "subwords") as advance:
+    with progress("reading texts", sum(sizes), "subwords") as advance:
         advance(sum(sizes) - sum(sum(map(len, shard)) for shard in missing))
         run = partial(ordered_map, workers=workers) if runner is None else runner
         for shard, found in zip(missing, run(compute_shard, jobs), strict=False):
@@ -113,4 +118,4 @@ def store_features(
             store.write(shard, found.arrays)
             computed += 1
             advance(sum(map(len, shard)))
-    return FeaturesReport(len(texts), sum(sizes), len(shards), computed, len(missing) - computed)
+    return FeaturesReport(sum(map(len, shards)), sum(sizes), len(shards), computed, len(missing) - computed)
