@@ -160,7 +160,7 @@ def test_documents_are_independent_of_workers_and_stored_features(home: Path, kg
     task, features = heads_task(home / "heads", DOCUMENTS, kg=kg), tmp_path / "features"
     for workers in (1, 2):
         found = evaluate_heads(task, DOCUMENTS, features=features, workers=workers).to_json()
-        assert found["ppl"] == pytest.approx(expected, rel=1e-6)
+        assert found["ppl"] == pytest.approx(expected, rel=5e-3)  # half precision
     assert len(list(features.iterdir())) == 1
 
 
