@@ -107,7 +107,9 @@ def try_input(reader: Reader, data: bytes) -> tuple[str, BaseException | None]:
         outcome = "refused", error
     except Hang as error:
         return "hang", error
-    except Exception as error:  # any other is what is looked for
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # any other is what is looked for; a panic of a Rust library is no Exception
         outcome = "traceback", error
     if time.monotonic() - started > SECONDS:
         return "hang", outcome[1] or Hang("it ended late")
