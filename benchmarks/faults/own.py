@@ -19,7 +19,7 @@ from benchmarks.faults.mutations import (
     mutate_markup,
 )
 from benchmarks.faults.reader import Reader, file_reader, together
-from benchmarks.faults.samples import ENTITIES, FACTS
+from benchmarks.faults.samples import FACTS
 
 from kglm.kg.describe import describe
 from kglm.kg.export import WRITERS, export_graph
@@ -100,11 +100,10 @@ def exports(ending: str, mutate: Mutation, home: Path) -> Reader:
     wide.write_bytes(own.WIDE)
     triples.write_bytes(own.TRIPLES)
     samples = []
-    for name, sources in (("own", [wide, triples]), ("facts", [home / "facts.tsv"]), ("jsonl", [home / "some.jsonl"])):
-        (home / "facts.tsv").write_bytes(FACTS)
-        (home / "some.jsonl").write_bytes(ENTITIES)
-        format = "jsonl" if name == "jsonl" else None
-        import_graph(sources, home / f"{name}.kg", format=format, workers=1, replace=True)
+    facts = home / "facts.tsv"
+    facts.write_bytes(FACTS)
+    for name, sources in (("own", [wide, triples]), ("facts", [facts])):
+        import_graph(sources, home / f"{name}.kg", workers=1, replace=True)
         export_graph(home / f"{name}.kg", home / f"{name}{ending}")
         samples.append((home / f"{name}{ending}").read_bytes())
 
