@@ -157,11 +157,11 @@ def test_the_annotation_is_not_used(home: Path, kg: Path) -> None:
 
 def test_documents_are_independent_of_workers_and_stored_features(home: Path, kg: Path, tmp_path: Path) -> None:
     expected = result(home, kg)["ppl"]
-    for _ in range(2):
-        assert result(home, kg, features=tmp_path / "features")["ppl"] == pytest.approx(expected, rel=1e-6)
-    assert len(list((tmp_path / "features").iterdir())) == len(DOCUMENTS)
-    task = heads_task(home / "heads", DOCUMENTS, kg=kg)
-    assert evaluate_heads(task, DOCUMENTS, workers=2).to_json()["ppl"] == expected
+    task, features = heads_task(home / "heads", DOCUMENTS, kg=kg), tmp_path / "features"
+    for workers in (1, 2):
+        found = evaluate_heads(task, DOCUMENTS, features=features, workers=workers).to_json()
+        assert found["ppl"] == pytest.approx(expected, rel=5e-3)  # half precision
+    assert len(list(features.iterdir())) == 1
 
 
 def test_a_text_without_entities_has_no_facts(home: Path, kg: Path) -> None:

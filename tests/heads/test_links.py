@@ -90,6 +90,21 @@ def test_a_whole_text_has_the_links_of_its_pieces(linker: Linker, before: list[s
     assert links_of(text_of(before), linker) == events(linker, before)
 
 
+@settings(max_examples=50, deadline=None)
+@given(pieces, pieces, pieces)
+def test_a_fork_goes_on_alone(linker: Linker, before: list[str], first: list[str], second: list[str]) -> None:
+    found = LinkEvents(linker)
+    for piece in before:
+        found.add(piece)
+    fork = found.fork()
+    for piece in first:
+        found.add(piece)
+    for piece in second:
+        fork.add(piece)
+    assert found.links == events(linker, [*before, *first])
+    assert fork.links == events(linker, [*before, *second])
+
+
 def shown(linker: Linker, pieces: list[str]) -> list[tuple[str, str, int, int | None]]:
     """Text, entity, first and last position of the links."""
     end = np.cumsum([0, *map(len, pieces)])

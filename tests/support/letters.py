@@ -97,6 +97,10 @@ class LetterWorld:
             for parameter in self.heads.parameters():
                 parameter.data += 0.5 * torch.randn_like(parameter)
             self.heads.types.bias.data += torch.tensor([-1.0, 2.0, 1.0])
+            # All parts matter: no relation takes all of the mass, and the graph has a say.
+            self.heads.handicap.bias.data += 3
+            self.heads.similar.data = torch.tensor([2.0, 1.5])
+            self.heads.type_features.data *= 0.1
         self.heads.eval()
 
     def links(self, *links: tuple[int, str, float]) -> list[Link]:
@@ -212,7 +216,7 @@ def brute_force(world: LetterWorld, prepared: Prepared) -> float:
             return [1 / len(tails)] * len(tails)
         features = tables.tails.of(prepared.local.mentioned.nodes[p], r)
         with torch.no_grad():
-            weight = heads.tail_facts(g_TG[t])
+            weight = heads.tail_facts
             scores = []
             for tail in tails:
                 [place] = np.flatnonzero(features.tail == tail)

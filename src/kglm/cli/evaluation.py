@@ -149,10 +149,8 @@ def evaluate(
             )
         if links not in ("text", "annotated"):
             raise ConfigError(f"--links {links}", remedy="use text or annotated")
-        heads = heads_task(
-            Path(run), documents, kg=kg, features=features, annotated=links == "annotated", control=control, seed=seed
-        )
-        report = evaluate_heads(heads, documents, workers=workers)
+        heads = heads_task(Path(run), documents, kg=kg, annotated=links == "annotated", control=control, seed=seed)
+        report = evaluate_heads(heads, documents, features=features, workers=workers)
     elif links != "text" or control is not None or features is not None:
         raise ConfigError(
             "--links, --control and --features are for heads on a pretrained model", place=run, remedy="leave them out"

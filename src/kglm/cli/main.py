@@ -19,7 +19,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from kglm import __version__
-from kglm.cli import annotation, answers, documents, evaluation, quickstart, serving, tables, training
+from kglm.cli import annotation, answers, documents, evaluation, features, quickstart, serving, tables, training
 from kglm.errors import KglmError
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -115,6 +115,7 @@ app.command("link", rich_help_panel=USE)(answers.link)
 app.command("serve", rich_help_panel=USE)(serving.serve)
 app.command("quickstart", rich_help_panel=BUILD)(quickstart.quickstart)
 app.command("annotate", rich_help_panel=BUILD)(annotation.annotate)
+app.command("features", rich_help_panel=BUILD)(features.features)
 app.command("train", rich_help_panel=BUILD)(training.train)
 app.command("evaluate", rich_help_panel=MEASURE)(evaluation.evaluate)
 app.command("stats", rich_help_panel=MEASURE)(documents.stats)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,7 +22,7 @@ from kglm.errors import ConfigError
 from kglm.evaluate.components import NAMES, components
 from kglm.evaluate.perplexity import data_digest, interval, perplexity
 from kglm.heads.all_names import AllNames
-from kglm.heads.features import FeatureStore, compute
+from kglm.heads.features import Features, FeatureStore, StoredFeatures, compute
 from kglm.heads.links import links_of, text_linker
 from kglm.heads.local import annotated_links
 from kglm.heads.passage import passage, text_passage
@@ -55,8 +55,6 @@ class HeadsTask:
 
     run: Path
     kg: Path
-    features: Path | None = None
-    """Where states of the base are stored, if they are."""
     annotated: bool = False
     """Link as the documents are annotated, instead of what the text so far tells."""
     control: Control | None = None
@@ -97,17 +95,12 @@ class HeadsScorer:
             self.tables = replace(self.tables.on(fewer), all_names=AllNames.of(fewer, self.run.base.subwords))
             self.linker = text_linker(fewer, self.linker.names.without(task.absent))
 
-    @cached_property
-    def store(self) -> FeatureStore | None:
-        home = self.task.features
-        return None if home is None else FeatureStore(home, self.run.base)
-
-    def score(self, document: Document) -> ScoredText:
-        """log p of one document."""
+    def score(self, document: Document, features: Features | None = None) -> ScoredText:
+        """log p of one document; `features` are those of its text, if they are known."""
         base, tables, heads = self.run.base, self.tables, self.run.heads
         marked = passage(document, base.subwords, self.graph)
         text = text_passage(marked.text, base.subwords)
-        features = compute(base, text.ids) if self.store is None else self.store.of([text.ids], label="")[0]
+        features = compute(base, text.ids) if features is None else features
         started = time.perf_counter()
         links = annotated_links(marked, self.graph) if self.task.annotated else links_of(text, self.linker)
         scores = PassageScores.of(heads, prepare(text, features, tables, links, heads.config.max_tails))
@@ -135,9 +128,10 @@ def load_scorer(task: HeadsTask) -> HeadsScorer:
     return HeadsScorer(task)
 
 
-def _score(item: tuple[HeadsTask, Document]) -> ScoredText:
+def _score(item: tuple[HeadsTask, Document, Features | None]) -> ScoredText:
     torch.set_num_threads(1)
-    return load_scorer(item[0]).score(item[1])
+    task, document, features = item
+    return load_scorer(task).score(document, features)
 
 
 def graph_of_run(home: Path) -> Path:
@@ -205,12 +199,18 @@ class HeadsReport:
         return result
 
 
-def evaluate_heads(task: HeadsTask, documents: Sequence[Document], *, workers: int = 1) -> HeadsReport:
-    """Score documents, in several processes if `workers` is above 1."""
+def evaluate_heads(
+    task: HeadsTask, documents: Sequence[Document], *, features: Path | None = None, workers: int = 1
+) -> HeadsReport:
+    """Score documents, in several processes if `workers` is above 1. `features`: folder of the base's states."""
     scorer = load_scorer(task)
+    stored: Sequence[Features | None] | StoredFeatures = [None] * len(documents)
+    if features is not None:
+        subwords = scorer.run.base.subwords
+        stored = FeatureStore(features, scorer.run.base).of([passage(each, subwords).ids for each in documents])
     scored = []
     with progress("scoring", sum(len(document.tokens) for document in documents), "tokens") as advance:
-        items = ((task, document) for document in documents)
+        items = ((task, document, stored[n]) for n, document in enumerate(documents))
         for document, each in zip(documents, ordered_map(_score, items, workers=workers), strict=True):
             scored.append(each)
             advance(len(document.tokens))
@@ -236,7 +236,6 @@ def heads_task(
     documents: Sequence[Document],
     *,
     kg: Path | None = None,
-    features: Path | None = None,
     annotated: bool = False,
     control: str | None = None,
     seed: int = 0,
@@ -250,4 +249,4 @@ def heads_task(
         with KnowledgeGraph.open(kg) as graph:
             found = {graph.find(mention.id) for document in documents for mention in document.mentions}
         absent = tuple(sorted(node for node in found if node is not None))
-    return HeadsTask(run, kg, features, annotated, control, absent, seed)
+    return HeadsTask(run, kg, annotated, control, absent, seed)

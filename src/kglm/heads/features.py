@@ -110,6 +110,29 @@ def _rows(base: BaseModel, texts: Sequence[Sequence[int]]) -> Iterator[Features]
         yield Features(next_N[part], middle_ND[part].half(), last_ND[part].half(), log_z_N[part], log_p_N[part])
 
 
+def shard_arrays(
+    base: BaseModel, texts: Sequence[Sequence[int]], *, window: int = WINDOW, stride: int = STRIDE
+) -> list[np.ndarray]:
+    """The arrays of a shard: the fields of `Features` after the first, of all its texts."""
+    found = compute_many(base, texts, window=window, stride=stride)
+    return [torch.cat(tensors).numpy() for tensors in list(zip(*found, strict=True))[1:]]
+
+
+def shards_of(texts: Sequence[Sequence[int]]) -> tuple[list[list[int]], list[tuple[int, int]]]:
+    """Texts of each shard; shard, and position in it, of each text."""
+    shards: list[list[int]] = []
+    places = []
+    size = SHARD
+    for n, ids in enumerate(texts):
+        if size + len(ids) > SHARD:
+            shards.append([])
+            size = 0
+        shards[-1].append(n)
+        places.append((len(shards) - 1, size))
+        size += len(ids)
+    return shards, places
+
+
 class StoredFeatures:
     """The features of some texts, read from their shards when they are asked for."""
 
@@ -153,16 +176,7 @@ class FeatureStore:
 
     def of(self, texts: Sequence[Sequence[int]], *, label: str = "reading texts") -> StoredFeatures:
         """The features of texts given as subwords; those that are not stored are computed and stored."""
-        shards: list[list[int]] = []
-        places = []
-        size = SHARD
-        for n, ids in enumerate(texts):
-            if size + len(ids) > SHARD:
-                shards.append([])
-                size = 0
-            shards[-1].append(n)
-            places.append((len(shards) - 1, size))
-            size += len(ids)
+        shards, places = shards_of(texts)
         with progress(label, sum(map(len, texts)), "subwords") as advance:
             for shard in shards:
                 chosen = [texts[n] for n in shard]
@@ -172,12 +186,18 @@ class FeatureStore:
 
     def store(self, texts: Sequence[Sequence[int]]) -> None:
         """Compute and store one shard, unless it is there or the limit is reached."""
-        if self._stored >= self._limit or self.arrays(texts) is not None:
-            return
-        found = compute_many(self.base, texts, window=self._window, stride=self._stride)
+        if not self.is_full and self.arrays(texts) is None:
+            self.write(texts, shard_arrays(self.base, texts, window=self._window, stride=self._stride))
+
+    @property
+    def is_full(self) -> bool:
+        """True if the limit is reached."""
+        return self._stored >= self._limit
+
+    def write(self, texts: Sequence[Sequence[int]], arrays: Sequence[np.ndarray]) -> None:
+        """Store the arrays of one shard."""
         with new_artefact(self.home / self._key(texts)) as writer:
-            for name, tensors in zip(Features._fields[1:], list(zip(*found, strict=True))[1:], strict=True):
-                array = torch.cat(tensors).numpy()
+            for name, array in zip(Features._fields[1:], arrays, strict=True):
                 writer.array(name, array)
                 self._stored += array.nbytes
 

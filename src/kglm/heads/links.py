@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from copy import copy
 
 from kglm.heads.local import Link
 from kglm.heads.passage import Passage
@@ -84,6 +85,13 @@ class LinkEvents:
         settled = [n for n, (_, end) in enumerate(spans) if end <= self._at + fixed]
         if fixed > self._fixed and settled:
             self._settle(fixed, self._words + settled[-1] + 1)
+
+    def fork(self) -> LinkEvents:
+        """A copy that goes on with another text."""
+        other = copy(self)
+        other.links, other.ends, other._span_W = list(self.links), list(self.ends), list(self._span_W)
+        other._running, other._current = self._running.fork(), dict(self._current)
+        return other
 
     def _read(self) -> tuple[list[Token], list[int]]:
         """The tokens that may still change, and those of them that begin sentences."""

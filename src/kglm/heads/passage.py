@@ -69,8 +69,8 @@ class Passage:
         return (first, last + 1) if first <= last else None
 
 
-def passage(document: Document, subwords: Subwords, graph: KnowledgeGraph) -> Passage:
-    """The passage of a document. Mentions of entities that the graph lacks are left out."""
+def passage(document: Document, subwords: Subwords, graph: KnowledgeGraph | None = None) -> Passage:
+    """The passage of a document. Mentions of entities that the graph lacks are left out; without a graph all are."""
     tokens = document.tokens
     chat = subwords.chat if ANSWER in tokens else None
     if ANSWER in tokens and chat is None:
@@ -92,6 +92,8 @@ def passage(document: Document, subwords: Subwords, graph: KnowledgeGraph) -> Pa
     if chat is not None:
         parts.append(chat.end)
     found = _build(document.title, "".join(parts), tokens, ends, subwords)
+    if graph is None:
+        return found
     mentions, lost, last = [], 0, 0
     for mention in document.mentions:
         node = graph.find(mention.id)

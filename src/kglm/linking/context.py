@@ -6,6 +6,7 @@ These features belong to the mention, not to a candidate. `Linker` weighs them a
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from copy import copy
 
 from kglm.kg.literals.dates import date_words
 from kglm.text.common_words import is_common
@@ -63,6 +64,13 @@ class TextView:
         """True if the text uses capital letters."""
         for place in range(len(words)):
             self.add_word(place)
+
+    def fork(self, words: Sequence[str]) -> TextView:
+        """A copy for a text that begins with the same words."""
+        other = copy(self)
+        other.words = words
+        other.small, other.named, other.unknown = set(self.small), set(self.named), set(self.unknown)
+        return other
 
     def add_word(self, position: int) -> None:
         """Take the word at a position into account, of a text that grows."""

@@ -218,6 +218,14 @@ class RunningResolver(_TextResolver):
         """`tokens` is the list that grows."""
         super().__init__(graph, traits, CoreferenceConfig(), tokens, (), None)
 
+    def fork(self, tokens: Sequence[str]) -> RunningResolver:
+        """A copy for a text that begins with the same words."""
+        other = copy(self)
+        other._tokens = tokens
+        other._antecedents, other._recent = dict(self._antecedents), dict(self._recent)
+        other._by_name_part = dict(self._by_name_part)
+        return other
+
     def settle(self, given: Sequence[LinkedSpan], begin: int, end: int) -> list[LinkedSpan]:
         """Resolve the words [begin, end) for good, where [0, begin) are settled; `given` are their other mentions."""
         self._given = {span.start: span for span in given}

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -237,6 +238,13 @@ class LinkedText:
         """Entity of each given span by the hash H of its words; the last one wins."""
         self._earlier: dict[tuple[str, ...], dict[int, float]] = {}
         """Probability of the entities that names and short names of this text have referred to."""
+
+    def fork(self, words: Sequence[str]) -> LinkedText:
+        """A copy for a text that begins with the same words."""
+        other = copy(self)
+        other._words, other.view = words, self.view.fork(words)
+        other._earlier = {name: dict(nodes) for name, nodes in self._earlier.items()}
+        return other
 
     def linked(self, start: int, end: int, nodes: Sequence[int], others: Sequence[Mention] = ()) -> LinkedName:
         """The name at words [start, end) with the probabilities of its candidates, given `others` around it."""

@@ -17,7 +17,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from kglm.linking.coreference import RunningResolver
@@ -124,6 +125,17 @@ class RunningLinker:
     def _may_refer(self, first: int) -> bool:
         """True if the words from a position on may change what refers to earlier names, or which names are unknown."""
         return any(word[:1].isupper() for word in self.words[first:]) or self._resolver.is_pending(first)
+
+    def fork(self) -> RunningLinker:
+        """A copy that goes on with other words."""
+        other = copy(self)
+        other.words, other.names, other.given = list(self.words), list(self.names), list(self.given)
+        other._text = self._text.fork(other.words)
+        other._resolver = self._resolver.fork(other.words)
+        other._word_W, other._closed = list(self._word_W), list(self._closed)
+        other._open = [replace(each) for each in self._open]
+        other._p_of = dict(self._p_of)
+        return other
 
     def settle(self, count: int) -> None:
         """The first words will not change any more. Mentions become final at the end of their sentence."""
