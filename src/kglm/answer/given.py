@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from kglm.answer.completion import GeneratedWord
 from kglm.answer.reading import Span
 from kglm.errors import DataError
 from kglm.kg.edits import FactEdit, NewEntity
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.resolve import parse_fact
 from kglm.text.document import END, START
-from kglm.text.tokenizer import tokenizer
+from kglm.text.tokenizer import detokenize, tokenizer
 
 Edit = str | FactEdit | NewEntity
 """A text such as "France | capital | Lyon" becomes the only fact of its head and relation."""
@@ -23,6 +24,13 @@ def text_words(text: str) -> list[str]:
     sentences = [[token.text for token in sentence] for sentence in tokenizer().sentences(text)]
     words = [word for sentence in sentences for word in (*sentence, END)][:-1]
     return words[1:] if words[:1] == [START] else words
+
+
+def continued(prompt: str, tokens: Sequence[str], words: Sequence[GeneratedWord]) -> str:
+    """The prompt and the generated words as one text; `tokens` are the words of the prompt."""
+    if any(word.text is None for word in words):
+        return detokenize([*tokens, *(word.word for word in words)])
+    return prompt + "".join(word.text or "" for word in words)
 
 
 def parse_spans(graph: KnowledgeGraph, words: Sequence[str], entities: Sequence[str | Span]) -> list[Span]:

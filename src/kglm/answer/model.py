@@ -114,7 +114,21 @@ class FactAwareLM:
 
         model.edited("France | capital | Lyon")
         """
-        return FactAwareLM(self.run.on(edited_graph(self.graph, edits)), self)
+        return self.on(edited_graph(self.graph, edits))
+
+    def on(self, graph: KnowledgeGraph) -> FactAwareLM:
+        """The same weights with a fork of the graph."""
+        return FactAwareLM(self.run.on(graph), self)
+
+    @property
+    def name(self) -> str:
+        """Name of the kind of model."""
+        return self.run.settings.model
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Number of words that the model knows."""
+        return len(self.run.vocabulary)
 
     # Prompts
 

@@ -220,7 +220,8 @@ def generate(
     check_at_least(0, "--beam", beam)
     model, prompts = open_model(words, file, kg, edits=edit, creations=new_entity, base=base, trust=trust)
     from kglm.answer.generate import GenerateConfig
-    from kglm.cli.generated import continued, print_stream, print_with_facts
+    from kglm.answer.given import continued
+    from kglm.cli.generated import print_stream, print_with_facts
 
     config = GenerateConfig(count, temperature, top_p, seed, beam)
     streamed = not (json or why or beam) and sys.stdout.isatty()

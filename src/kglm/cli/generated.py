@@ -23,13 +23,6 @@ UNSUPPORTED = "[?]"
 """Follows a name, date or number that neither the graph nor the prompt supports."""
 
 
-def continued(prompt: str, tokens: Sequence[str], words: Sequence[GeneratedWord]) -> str:
-    """The prompt and the generated words as one text."""
-    if any(word.text is None for word in words):
-        return detokenize([*tokens, *(word.word for word in words)])
-    return prompt + "".join(word.text or "" for word in words)
-
-
 def print_stream(prompt: str, tokens: Sequence[str], words: Iterable[GeneratedWord]) -> None:
     """Print prompt and continuation as one text; on a terminal word by word, as they are generated."""
     generated = iter(words)

@@ -29,7 +29,7 @@ from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import REVERSE_LABEL
 from kglm.model.types import Type
 
-SURE = 0.75
+SURE = 0.9
 """Share of the values of a relation from which one of them is said alone."""
 LEAST_ASKED = 0.02
 """Probability of a relation below which the question does not ask for it."""

@@ -20,7 +20,7 @@ from kglm.answer.completion import Completion, GeneratedWord
 from kglm.answer.generate import GenerateConfig
 from kglm.answer.given import Edit, edited_graph, parse_spans, text_words
 from kglm.answer.mentions import LinkedMention, linked_mentions
-from kglm.answer.model import GenerateOptions, Links
+from kglm.answer.model import FactAwareLM, GenerateOptions, Links
 from kglm.answer.pretrained.answers import SubwordAnswers, SubwordDistribution
 from kglm.answer.pretrained.asked import Reply, reply
 from kglm.answer.pretrained.generate import Generator, Linking
@@ -107,6 +107,16 @@ class PretrainedLM:
     def on(self, graph: KnowledgeGraph) -> PretrainedLM:
         """The same base and heads with a fork of the graph."""
         return PretrainedLM(self.run, self.tables.on(graph), self, self.trust)
+
+    @property
+    def name(self) -> str:
+        """Name of the pretrained language model."""
+        return self.run.base.name
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Number of subwords of the language model."""
+        return len(self.run.base.subwords)
 
     def _reader(self, trust: float | None) -> Reader:
         trust = self.trust if trust is None else trust
@@ -270,6 +280,10 @@ class PretrainedLM:
             return [*given, *new]
 
         return link
+
+
+AnyModel = FactAwareLM | PretrainedLM
+"""A loaded model of either kind."""
 
 
 def _graph_file(run: HeadsRun, kg: str | Path | None) -> Path:
