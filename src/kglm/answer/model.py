@@ -37,6 +37,7 @@ from kglm.model.kglm import Kglm
 from kglm.runs.run import Run
 from kglm.text.document import END, START
 from kglm.text.tokenizer import tokenizer
+from kglm.worlds.world import graph_path
 
 Links = Literal["average", "best", "sampled", "none"]
 """How to link names whose entity is not given: average over the likely annotations, take the most likely one, sample
@@ -252,4 +253,5 @@ def load(run: str | Path | None = None, *, kg: str | Path | KnowledgeGraph | Non
 
     model = kglm.load("own-run", kg="other.kg")
     """
-    return FactAwareLM.open(bundled.default_run() if run is None else run, kg=kg)
+    graph = graph_path(kg) if isinstance(kg, str | Path) else kg
+    return FactAwareLM.open(bundled.default_run() if run is None else run, kg=graph)
