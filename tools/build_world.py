@@ -30,11 +30,13 @@ from world_rules.corrections import (
     apply_countries,
     apply_facts,
     apply_names,
+    apply_populations,
     read_corrections,
-    read_countries,
+    read_rows,
 )
 from world_rules.descriptions import Descriptions
 from world_rules.kinds import add_classes, kind
+from world_rules.offices import apply_offices
 from world_rules.small_world import merge_small_world
 from world_rules.source import Graph, read_source
 
@@ -70,8 +72,12 @@ def build(source: Path) -> Report:
     corrections.update({f"by hand: {name}": count for name, count in apply_names(resolver, lines).items()})
     countries = RULES / "countries.tsv"
     corrections["by hand: values of countries"], demonyms = apply_countries(
-        resolver, read_countries(countries), countries.name
+        resolver, read_rows(countries), countries.name
     )
+    offices = RULES / "offices.tsv"
+    corrections["by hand: heads of countries"] = apply_offices(resolver, read_rows(offices), demonyms, offices.name)
+    populations = RULES / "populations.tsv"
+    corrections["by hand: populations"] = apply_populations(resolver, read_rows(populations), populations.name)
     corrections.update({f"by hand: {name}": count for name, count in apply_facts(resolver, lines).items()})
     corrections["facts known in the other direction only"] = cleaning.add_reverse(graph).total()
     corrections["the country of today marked"] = cleaning.mark_current(graph)

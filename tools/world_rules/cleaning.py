@@ -11,7 +11,9 @@ from world_rules.kinds import HUMAN, is_named
 from world_rules.literals import choose_dates, choose_quantities, parse_dates
 from world_rules.source import Graph
 
-META_RELATIONS = frozenset("P5008 P972 P1343 P1889 P1963 P5869 P460 P1151 P910 P6104 P2959 P3729 P3730 P6379".split())
+META_RELATIONS = frozenset(
+    "P5008 P972 P1343 P1889 P1963 P5869 P460 P1151 P910 P6104 P2959 P3729 P3730 P6379 P8687".split()
+)
 """Relations about the encyclopedia and its sources, not about the world."""
 _META_CLASS = re.compile(
     r"Wikimedia .*(?:category|page|template|article|portal|module|outline)|WikiProject|Wikidata .*"
@@ -74,7 +76,13 @@ def _label(graph: Graph, id: str, named: bool) -> str:
     label = entity.label
     title = entity.title.replace("_", " ").partition(" (")[0] if entity.title else ""
     for other in [title, *entity.aliases]:
-        if other.casefold() == label.casefold() and other != label and label.islower() and not other[1:].islower():
+        if (
+            named
+            and other.casefold() == label.casefold()
+            and other != label
+            and label.islower()
+            and not other[1:].islower()
+        ):
             return other
     if label.islower() and label.endswith(")") and " (" in label:
         label = label.partition(" (")[0]
@@ -202,29 +210,26 @@ def mark_current(graph: Graph) -> int:
 
 
 def add_reverse(graph: Graph) -> Counter[str]:
-    """Add facts that are known in the other direction only; return their number by relation."""
+    """Add facts that are known in the other direction only, with their times; return their number by relation."""
     added: Counter[str] = Counter()
-
-    def add(head: str, relation: str, tail: str) -> None:
-        if relation in graph.relations and not graph.has(head, relation, tail):
-            if relation in ONE_VALUED and (
-                graph.tails(head, relation) or len(graph.heads(head, INVERSE[relation])) > 1
-            ):
-                return  # of several capitals in turn, none is known to be the present one
-            graph.add(head, relation, tail, statement)
-            added[relation] += 1
-
     for head, relation, tail, statement in list(graph.facts()):
-        if tail[1:3] == "::":
+        other = None if tail[1:3] == "::" else _reverse(graph, head, relation, tail)
+        if other is None or other not in graph.relations or graph.has(tail, other, head):
             continue
-        if relation in SYMMETRIC:
-            add(tail, relation, head)
-        elif relation in INVERSE:
-            add(tail, INVERSE[relation], head)
-        elif relation in ("P22", "P25"):
-            add(tail, "P40", head)
-        elif relation == "P40" and (sexes := graph.tails(head, "P21")) in ([MALE], [FEMALE]):
-            parent = "P22" if sexes == [MALE] else "P25"
-            if not graph.tails(tail, parent):
-                add(tail, parent, head)
+        if other in ONE_VALUED and (graph.tails(tail, other) or len(graph.heads(tail, relation)) > 1):
+            continue  # of several capitals in turn, none is known to be the present one
+        graph.add(tail, other, head, statement)
+        added[other] += 1
     return added
+
+
+def _reverse(graph: Graph, head: str, relation: str, tail: str) -> str | None:
+    """The relation in which the tail of a fact is to its head."""
+    if relation in SYMMETRIC:
+        return relation
+    if relation in ("P22", "P25"):
+        return "P40"
+    if relation == "P40" and (sexes := graph.tails(head, "P21")) in ([MALE], [FEMALE]):
+        parent = "P22" if sexes == [MALE] else "P25"
+        return None if graph.tails(tail, parent) else parent
+    return INVERSE.get(relation)

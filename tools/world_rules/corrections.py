@@ -9,19 +9,22 @@ A line of `corrections.tsv` has seven columns: action, head, relation, tail, sta
     label, alias, no-alias, drop    names of an entity (the tail is the name), or the entity itself
     new       an entity that the source lacks: its label; the id is a Wikidata number, or begins with Q_
 
-Entities are given by Q-id or by label: of several with one label, the one with the most facts is meant. Relations are
+Entities are given by Q-id or by label: of several with one label, the one with the most facts is meant. A tail that
+begins with + is added, with an id of our own, if the source lacks it. Relations are
 given by label. Dates are written as in 1990-05-03, 1990-05 or 1990; quantities as "123", or "123 Q11573" with a unit.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from world_rules.source import PLAIN, Graph, Names, Statement
+from world_rules.source import Graph, Names, Statement
 
 _DATE = re.compile(r"(-?\d{1,4})(?:-(\d\d))?(?:-(\d\d))?")
 _DATED = "P569 P570 P571 P576 P577 P580 P582 P585 P1619 P2031 P2032 P575".split()
@@ -71,20 +74,26 @@ class Resolver:
             if term not in self.graph.names:
                 raise ValueError(f"{place}: {term} is not in the graph")
             return term
-        found = self._by_label.get(term) or self._by_alias.get(term) or []
+        found = self._by_label.get(term) or self._by_alias.get(term) or self._by_folded.get(term.casefold()) or []
         found = [id for id in found if id in self.graph.names]
         if not found:
             raise ValueError(f"{place}: no entity has the label {term!r}")
         return max(found, key=lambda id: (self.graph.degree(id), id))
 
-    @property
+    @cached_property
     def _by_alias(self) -> dict[str, list[str]]:
-        if not hasattr(self, "_aliases"):
-            self._aliases: dict[str, list[str]] = defaultdict(list)
-            for id, entity in self.graph.names.items():
-                for alias in entity.aliases:
-                    self._aliases[alias].append(id)
-        return self._aliases
+        found: dict[str, list[str]] = defaultdict(list)
+        for id, entity in self.graph.names.items():
+            for alias in entity.aliases:
+                found[alias].append(id)
+        return found
+
+    @cached_property
+    def _by_folded(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = defaultdict(list)
+        for label, ids in self._by_label.items():
+            found[label.casefold()] += ids
+        return found
 
     def new(self, id: str, label: str) -> None:
         self.graph.names[id] = Names(label)
@@ -104,7 +113,19 @@ class Resolver:
         if match := re.fullmatch(r"([\d.]+)(?: (Q\d+))?", term):
             unit = f"http://www.wikidata.org/entity/{match[2]}" if match[2] else "1"
             return f"V::{float(match[1]):.4f}::{unit}"
-        return self.entity(term, place)
+        return self.entity(term, place) if not term.startswith("+") else self.known_or_new(term[1:])
+
+    def known_or_new(self, label: str, kind: str | None = None) -> str:
+        """The entity with this label, added with an id of our own and this class if there is none."""
+        try:
+            return self.entity(label, "")
+        except ValueError:
+            ascii_label = unicodedata.normalize("NFKD", label).encode("ascii", "ignore").decode()
+            id = "Q_" + re.sub(r"\W+", "_", ascii_label).strip("_")
+            self.new(id, label)
+            if kind:
+                self.graph.add(id, "P31", kind)
+            return id
 
 
 def date(text: str) -> str:
@@ -145,26 +166,35 @@ def apply_names(resolver: Resolver, corrections: Iterable[Correction]) -> Counte
 def apply_facts(resolver: Resolver, corrections: Iterable[Correction]) -> Counter[str]:
     """Apply the corrections of facts; return their number by action."""
     graph, done, begun = resolver.graph, Counter[str](), set[tuple[str, str]]()
-    for action, head_term, relation_term, tail_term, start, end, _, place in corrections:
-        if action not in ("set", "current", "add", "remove"):
-            continue
-        head, relation = resolver.entity(head_term, place), resolver.relation(relation_term, place)
-        tail = None if tail_term == "-" else resolver.tail(tail_term, relation, place)
-        times = Statement(
-            int(action == "current"), date(start) if start else None, date(end) if end else None, PLAIN.point
-        )
-        if action == "set" and (head, relation) not in begun:
-            begun.add((head, relation))
-            _remove_all(graph, head, relation)
-        if action == "remove":
-            if tail is None:
-                _remove_all(graph, head, relation)
-            else:
-                graph.remove(head, relation, tail, "removed by hand")
-        elif tail is not None:
-            graph.add(head, relation, tail, times)
-        done[action] += 1
+    problems = []
+    for each in corrections:
+        if each.action in ("set", "current", "add", "remove"):
+            try:
+                _apply_fact(resolver, each, begun)
+                done[each.action] += 1
+            except (ValueError, KeyError) as error:
+                problems.append(str(error))
+    if problems:
+        raise ValueError("\n".join(problems))
     return done
+
+
+def _apply_fact(resolver: Resolver, each: Correction, begun: set[tuple[str, str]]) -> None:
+    graph, place = resolver.graph, each.place
+    head, relation = resolver.entity(each.head, place), resolver.relation(each.relation, place)
+    tail = None if each.tail == "-" else resolver.tail(each.tail, relation, place)
+    if each.action == "remove":
+        if tail is None:
+            _remove_all(graph, head, relation)
+        else:
+            graph.remove(head, relation, tail, "removed by hand")
+        return
+    if each.action == "set" and (head, relation) not in begun:
+        begun.add((head, relation))
+        _remove_all(graph, head, relation)
+    if tail is not None:
+        start, end = (date(text) if text else None for text in (each.start, each.end))
+        graph.add(head, relation, tail, Statement(int(each.action == "current"), start, end))
 
 
 def _remove_all(graph: Graph, head: str, relation: str) -> None:
@@ -172,7 +202,8 @@ def _remove_all(graph: Graph, head: str, relation: str) -> None:
         graph.remove(head, relation, tail, "replaced by hand")
 
 
-def read_countries(path: Path) -> list[list[str]]:
+def read_rows(path: Path) -> list[list[str]]:
+    """Cells of a table with tabs; lines that start with # are comments."""
     lines = path.read_text(encoding="utf-8").splitlines()
     return [line.split("\t") for line in lines if line.strip() and not line.startswith("#")]
 
@@ -187,11 +218,23 @@ def apply_countries(resolver: Resolver, rows: Iterable[list[str]], place: str) -
             if cell:
                 done += 1
                 _set_current(resolver, country, relation, [term.strip() for term in cell.split(";")], place)
-        _remove_all(graph, country, "P1082")
-        amount = f"V::{float(population):.4f}::1"
-        graph.add(country, "P1082", amount, Statement(1, None, None, date(year)))
+        _set_population(graph, country, population, year)
         done += 1
     return done, demonyms
+
+
+def apply_populations(resolver: Resolver, rows: Iterable[list[str]], place: str) -> int:
+    """Set the populations of places, with their year; return their number."""
+    done = 0
+    for label, population, year in rows:
+        _set_population(resolver.graph, resolver.entity(label, place), population, year)
+        done += 1
+    return done
+
+
+def _set_population(graph: Graph, id: str, population: str, year: str) -> None:
+    _remove_all(graph, id, "P1082")
+    graph.add(id, "P1082", f"V::{float(population):.4f}::1", Statement(1, None, None, date(year)))
 
 
 def _set_current(resolver: Resolver, country: str, relation: str, terms: list[str], place: str) -> None:

@@ -96,6 +96,8 @@ class Descriptions:
         if not jobs:
             return None
         relations = self.graph.of[id].keys()
+        if "socialite" in jobs.values():
+            return "socialite"
         fitting = [
             job for signs, pattern in _SIGNS for job in jobs if signs & relations and re.search(pattern, jobs[job])
         ]
@@ -122,7 +124,8 @@ class Descriptions:
                 break
         else:
             countries = [each for each in self.graph.tails(id, "P495") if each in self.demonyms]
-            what = f"{self.demonyms[countries[0]]} {what}" if len(countries) == 1 else what
+            adjective = self.demonyms[countries[0]] if len(countries) == 1 else ""
+            what = what if not adjective or adjective in what else f"{adjective} {what}"
         return f"{min(years)} {what}" if years and min(years) > 0 else what
 
     def _class(self, id: str) -> str | None:

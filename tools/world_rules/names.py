@@ -38,7 +38,7 @@ _GENERIC = re.compile(
     rf"|\d+(?:st|nd|rd|th)|(?:{_ORDINAL})|(?:{_MONTH}) \d{{4}}"
 )
 _FLAG = re.compile("[\U0001f000-\U0001faff\u2600-\u27bf]")
-_MARKUP = re.compile(r"https?:|www\.|[@<>={}|\\^~`]|\[|\]|&[a-z]+;|\?\?")
+_MARKUP = re.compile(r"https?:|www\.|[@<>={}|\\^~`_]|\[|\]|&[a-z]+;|\?\?")
 _CODES = frozenset("IN IT IS NO ME AT BE AM AS SO TO DO BY MY OR AN IF GO UP ON OF HE WE AI II".split())
 """Two letters that are country codes as well as English words in capitals."""
 
