@@ -36,6 +36,7 @@ from kglm.model.kglm import Kglm
 from kglm.pretrained.sources import is_installed
 from kglm.runs.run import Run
 from kglm.text.document import START
+from kglm.worlds.world import graph_path
 
 if TYPE_CHECKING:
     from kglm.answer.pretrained.model import PretrainedLM
@@ -240,15 +241,16 @@ def load(
     model = kglm.load("own-run", kg="other.kg")
     """
     home = default_run(kg, base) if run is None else Path(run)
+    graph = graph_path(kg) if isinstance(kg, str | Path) else kg
     if not is_heads(home):
         if base is not None or trust is not None:
             raise ConfigError(
                 "is a run without a pretrained language model", place=home, remedy="leave out the base and the trust"
             )
-        return FactAwareLM.open(home, kg=kg)
+        return FactAwareLM.open(home, kg=graph)
     from kglm.answer.pretrained.model import TRUST, PretrainedLM
 
-    return PretrainedLM.open(home, kg=kg, base=base, trust=TRUST if trust is None else trust)
+    return PretrainedLM.open(home, kg=graph, base=base, trust=TRUST if trust is None else trust)
 
 
 def default_run(kg: str | Path | KnowledgeGraph | None = None, base: str | Path | None = None) -> Path:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kglm.cli.bundled_world import graph_option
 from kglm.cli.output import Json, print_json, print_line, print_table, warn
 from kglm.cli.overwrite import Force, check_output
 from kglm.errors import ConfigError
@@ -20,7 +21,7 @@ def annotate(
         list[Path],
         typer.Argument(metavar="SOURCE", help="Articles: wikitext dumps, HTML, text, JSON lines; files or folders."),
     ],
-    kg: Annotated[Path, typer.Option("--kg", metavar="KG", help="Graph to link to.")],
+    kg: Annotated[Path, typer.Option("--kg", metavar="KG", help="Graph to link to.", callback=graph_option)],
     to: Annotated[Path, typer.Option("--to", metavar="DOCS.jsonl", help="File to write the linked documents to.")],
     workers: Annotated[int, typer.Option("--workers", help="Number of processes; 0 takes all cores.")] = 0,
     ray: Annotated[
