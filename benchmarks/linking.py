@@ -34,7 +34,7 @@ from kglm import bundled
 from kglm.answer.mentions import LinkedMention, linked_mentions
 from kglm.kg.graph import KnowledgeGraph
 from kglm.linking.linker import Linker
-from kglm.linking.prompts import NIL_BIAS, PromptLinker
+from kglm.linking.prompts import NIL_BIAS, PROMPT_SHARPNESS, PromptLinker
 from table import print_table
 
 TABLE = Path(__file__).with_suffix(".jsonl")
@@ -83,7 +83,7 @@ def sentences(words_of: Callable[[str], list[str]], graph: str, half: str) -> It
 
 def link_to(graph: KnowledgeGraph) -> Link:
     """The links of prompts to a graph that no run was trained with."""
-    linker = PromptLinker(Linker(graph, nil_bias=NIL_BIAS))
+    linker = PromptLinker(Linker(graph, nil_bias=NIL_BIAS, sharpness=PROMPT_SHARPNESS))
     return lambda words: linked_mentions(graph, words, linker.link(words))
 
 
