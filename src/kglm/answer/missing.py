@@ -11,7 +11,7 @@ LEAST = 0.1
 """Least probability with which a text asks for missing facts."""
 ODDS = 0.15
 """Least ratio of the probability that the fact is missing to that of all facts of the graph. Below 1, because training
-hides only a fifth of the facts; chosen on the development half of `benchmarks/missing.py`."""
+asks for few facts as missing ones; chosen on the development half of `benchmarks/missing.py`."""
 
 
 def says_missing(words: NextWords) -> MissingFact | None:
