@@ -30,7 +30,7 @@ from kglm.kg.graph import KnowledgeGraph
 from kglm.linking.joint import joint_links, marginal_links, most_probable_spans
 from kglm.linking.linker import LinkedName, Linker
 from kglm.linking.name_index import NameIndex
-from kglm.linking.prompts import NIL_BIAS, PromptLinker
+from kglm.linking.prompts import NIL_BIAS, PROMPT_SHARPNESS, PromptLinker
 from kglm.marginal.particle import ParticleConfig
 from kglm.model.kglm import Kglm
 from kglm.pretrained.sources import is_installed
@@ -98,7 +98,7 @@ class FactAwareLM:
 
     @cached_property
     def linker(self) -> Linker:
-        return Linker(self.graph, self._names(), self.run.introductions, nil_bias=NIL_BIAS)
+        return Linker(self.graph, self._names(), self.run.introductions, nil_bias=NIL_BIAS, sharpness=PROMPT_SHARPNESS)
 
     @cached_property
     def _prompt_linker(self) -> PromptLinker:
