@@ -20,7 +20,8 @@ RESTRICTED_IMPORTER = "kg/importers/authors.py"
 
 ROOMS = [
     {"errors"}, {"packed"}, {"files"}, {"config", "progress", "parallel", "on_ray", "plots", "bundled"}, {"pretrained"},
-    {"kg"}, {"text"}, {"linking"}, {"annotate"}, {"writing"}, {"model"}, {"heads"}, {"runs"}, {"train"}, {"marginal"},
+    {"kg"}, {"text"}, {"linking"}, {"worlds"}, {"annotate"}, {"writing"}, {"model"}, {"heads"}, {"runs"}, {"train"},
+    {"marginal"},
     {"answer"}, {"evaluate"}, {"doctor", "api"}, {"quickstart"}, {"serve"}, {"cli"}, {"__init__", "__main__"},
 ]  # fmt: skip
 """Top-level modules and packages in the order of the data flow. A module may import from its own line and from those

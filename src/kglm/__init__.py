@@ -67,6 +67,7 @@ _MODULES = {
     "repair": "kglm.text.repair",
     "tokenizer": "kglm.text.tokenizer",
     "train_model": "kglm.api",
+    "world": "kglm.api",
     "write_documents": "kglm.text.document",
 }
 """The module that defines each public name."""
@@ -119,6 +120,7 @@ __all__ = [  # noqa: RUF022 - the order of _MODULES, and the version
     "repair",
     "tokenizer",
     "train_model",
+    "world",
     "write_documents",
     "__version__",
 ]
@@ -155,6 +157,7 @@ if TYPE_CHECKING:
         import_graph,
         link,
         train_model,
+        world,
     )
     from kglm.doctor import Finding, examine
     from kglm.errors import KglmError

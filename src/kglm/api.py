@@ -9,7 +9,8 @@
     print(kglm.evaluate_model("run", "valid.jsonl").to_json()["ppl"])
     print(kglm.complete("France is", "run"))
 
-The names `train`, `annotate` and `evaluate` belong to packages, hence `train_model` and so on.
+The names `train`, `annotate` and `evaluate` belong to packages, hence `train_model` and so on. Wherever a graph is
+asked for, "world" is the bundled one.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ if TYPE_CHECKING:  # each function loads what it needs when it is called
     from kglm.evaluate.heads import HeadsReport
     from kglm.evaluate.perplexity import PerplexityReport
     from kglm.kg.embedding.transe import EmbedReport, TransEConfig
+    from kglm.kg.graph import KnowledgeGraph
     from kglm.kg.imports import ImportReport
 
 AnyPath = str | Path
@@ -92,8 +94,19 @@ def export_graph(kg: AnyPath, to: AnyPath) -> dict[str, int]:
     Returns the numbers of facts and entities.
     """
     from kglm.kg.export import export_graph
+    from kglm.worlds.world import graph_path
 
-    return export_graph(kg, to)
+    return export_graph(graph_path(kg), to)
+
+
+def world() -> KnowledgeGraph:
+    """Open the bundled world, a part of Wikidata, for reading. It is unpacked when it is first used, in half a minute.
+
+    kglm.world().search("Eiffel Tower")
+    """
+    from kglm.worlds.world import open_world
+
+    return open_world()
 
 
 def embed(kg: AnyPath, config: TransEConfig | None = None, *, force: bool = False, **options: Any) -> EmbedReport:
@@ -130,10 +143,11 @@ def annotate_articles(
     """
     from kglm.annotate.annotator import AnnotateConfig
     from kglm.annotate.pipeline import Recipe, annotate
+    from kglm.worlds.world import graph_path
 
     settings = dataclasses.replace(config or AnnotateConfig(), **options)
     recipe = Recipe(
-        str(Path(kg).absolute()), settings, None if anchors is None else str(Path(anchors).absolute()), lists
+        str(graph_path(kg).absolute()), settings, None if anchors is None else str(Path(anchors).absolute()), lists
     )
     return annotate(_paths(sources), Path(to), recipe, workers=workers, prune=prune)
 
@@ -163,11 +177,12 @@ def train_model(
     """
     from kglm.runs.settings import DEFAULT, load_config
     from kglm.train.start import train
+    from kglm.worlds.world import graph_path
 
     changes = [f"{name}={json.dumps(value)}" for name, value in (overrides or {}).items() if value is not None]
     settings = load_config(config or DEFAULT, model, changes, preset=preset)
     start_run = None if start is None else Path(start)
-    return train(settings, _paths(data), _paths(valid), Path(kg), Path(to), start=start_run, resume=resume)
+    return train(settings, _paths(data), _paths(valid), graph_path(kg), Path(to), start=start_run, resume=resume)
 
 
 def evaluate_model(
@@ -192,6 +207,7 @@ def evaluate_model(
     from kglm.heads.store import is_heads
     from kglm.marginal.estimate import MarginalConfig
     from kglm.runs.run import read_for_training
+    from kglm.worlds.world import graph_path
 
     if is_heads(Path(run)):
         if method not in (None, "exact") or proposal is not None:
@@ -204,7 +220,7 @@ def evaluate_model(
         method or "particle",
         MarginalConfig(samples=samples, seed=seed),
         None if proposal is None else Path(proposal),
-        None if kg is None else Path(kg),
+        None if kg is None else graph_path(kg),
     )
     return evaluate(task, read_for_training(_paths(data)), workers=workers)
 

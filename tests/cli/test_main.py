@@ -296,6 +296,7 @@ def test_the_surface_is_what_the_design_says() -> None:
         ("table", "perplexity"): ["--published", "--chart", "--markdown", "--json"],
         ("table", "corpus"): ["--min-count", "--chart", "--markdown", "--json"],
         ("stats",): ["--json"],
+        ("world",): ["--to", "--json"],
         ("doctor",): ["--json"],
         ("quickstart",): ["--to", "--texts", "--epochs", "--config", "--seed"],
         ("serve",): ["--host", "--port", "--token", "--allow-edit", "--persist", "--documents"],

@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from kglm.errors import DataError
+from kglm.files.user_cache import cache_folder
 from kglm.pretrained.base import BaseModel
-from kglm.pretrained.sources import cache_folder
 from kglm.pretrained.subwords import tokenizing
 from support.causal import save_english, save_gguf
 

@@ -9,8 +9,8 @@ probabilities sum to 1. A name of several words, such as a date, is one answer, 
 text of the answer is the name that is most probable here (see `names`).
 
 A function word ("the", "in") answers nothing by itself. Those of the largest probability are replaced by the answers
-after them, p(a) = p(x) p(a | x), which leaves the sum as it is: "the" and "United States" become "the United States".
-An entity that is reached with and without such words is one answer.
+after them, p(a) = p(x) p(a | x), which leaves the sum as it is: "the" and "same" become "the same". An entity that is
+reached with and without such words is one answer, and its text is the name alone.
 
 The fact that began a mention is not part of a history. For a mention that runs, p(p, r | e) is computed at its first
 word: later words depend on the fact only through e.
@@ -189,13 +189,16 @@ class Answers:
         return RankedAnswer(p, text, key.node, tuple(reasons))
 
     def _text(self, node: int, way: _Way, *, search: bool) -> str:
-        """The most probable name of an entity after a lead, as the graph writes it; the first name without `search`."""
+        """The most probable name of an entity after a lead, as the graph writes it; the first name without `search`.
+
+        The lead is not part of it: the model says "the" before it chooses the entity, and so before Japan, too.
+        """
         features = way.lead.reading.components.features
         name = most_probable_name(way.lead.reading, node, way.said) if search or way.said else None
         if name is None and way.said:  # no name goes on after these words
             return f"{detokenize(way.said)} …"
         written = features.graph.label(node) if name is None else features.aliases.written(node, name)
-        return " ".join([*way.lead.words, written])
+        return written
 
     def _begun(self, node: int, said: Words, p: float) -> list[Derivation]:
         """The facts that began a mention that the text ends with; their shares of `p`."""

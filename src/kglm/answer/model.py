@@ -30,12 +30,13 @@ from kglm.kg.graph import KnowledgeGraph
 from kglm.linking.joint import joint_links, marginal_links, most_probable_spans
 from kglm.linking.linker import LinkedName, Linker
 from kglm.linking.name_index import NameIndex
-from kglm.linking.prompts import NIL_BIAS, PromptLinker
+from kglm.linking.prompts import NIL_BIAS, PROMPT_SHARPNESS, PromptLinker
 from kglm.marginal.particle import ParticleConfig
 from kglm.model.kglm import Kglm
 from kglm.pretrained.sources import is_installed
 from kglm.runs.run import Run
 from kglm.text.document import START
+from kglm.worlds.world import graph_path
 
 if TYPE_CHECKING:
     from kglm.answer.pretrained.model import PretrainedLM
@@ -97,7 +98,7 @@ class FactAwareLM:
 
     @cached_property
     def linker(self) -> Linker:
-        return Linker(self.graph, self._names(), self.run.introductions, nil_bias=NIL_BIAS)
+        return Linker(self.graph, self._names(), self.run.introductions, nil_bias=NIL_BIAS, sharpness=PROMPT_SHARPNESS)
 
     @cached_property
     def _prompt_linker(self) -> PromptLinker:
@@ -254,15 +255,16 @@ def load(
     model = kglm.load("own-run", kg="other.kg")
     """
     home = default_run(kg, base) if run is None else Path(run)
+    graph = graph_path(kg) if isinstance(kg, str | Path) else kg
     if not is_heads(home):
         if base is not None or trust is not None:
             raise ConfigError(
                 "is a run without a pretrained language model", place=home, remedy="leave out the base and the trust"
             )
-        return FactAwareLM.open(home, kg=kg)
+        return FactAwareLM.open(home, kg=graph)
     from kglm.answer.pretrained.model import TRUST, PretrainedLM
 
-    return PretrainedLM.open(home, kg=kg, base=base, trust=TRUST if trust is None else trust)
+    return PretrainedLM.open(home, kg=graph, base=base, trust=TRUST if trust is None else trust)
 
 
 def default_run(kg: str | Path | KnowledgeGraph | None = None, base: str | Path | None = None) -> Path:

@@ -1,4 +1,4 @@
-"""Paths of the data in the package: a small graph of real facts, wordings for texts about it, and a trained model."""
+"""Paths of the data in the package: the bundled world, a small graph with wordings for texts about it, a trained model."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ FACTS, ENTITIES, RELATIONS = WORLD / "facts.tsv", WORLD / "entities.jsonl", WORL
 RELATION_NAMES = WORLD / "relation-names.jsonl"
 """Aliases of the relations, in the format of entities."""
 WORDINGS = WORLD / "wordings.toml"
+WIKIDATA = HOME / "wikidata"
+"""The bundled world: a part of Wikidata, packed, with a record of what it has. `kglm.worlds` unpacks it."""
 RUN = HOME / "run"
 """A KGLM trained on texts about this graph, with the graph."""
 ARTICLES = RUN / "articles.jsonl.gz"

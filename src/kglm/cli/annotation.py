@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kglm.cli.bundled_world import graph_option
 from kglm.cli.output import Json, print_json, print_line, print_table, warn
 from kglm.cli.overwrite import Force, check_output
 from kglm.errors import ConfigError
@@ -20,7 +21,7 @@ def annotate(
         list[Path],
         typer.Argument(metavar="SOURCE", help="Articles: wikitext dumps, HTML, text, JSON lines; files or folders."),
     ],
-    kg: Annotated[Path, typer.Option("--kg", metavar="KG", help="Graph to link to.")],
+    kg: Annotated[Path, typer.Option("--kg", metavar="KG", help="Graph to link to.", callback=graph_option)],
     to: Annotated[Path, typer.Option("--to", metavar="DOCS.jsonl", help="File to write the linked documents to.")],
     workers: Annotated[int, typer.Option("--workers", help="Number of processes; 0 takes all cores.")] = 0,
     ray: Annotated[
@@ -38,7 +39,7 @@ def annotate(
     match: Annotated[
         bool, typer.Option("--match/--no-match", help="Find names that a fact connects to earlier mentions.")
     ] = True,
-    min_p: Annotated[float, typer.Option("--min-p", help="Minimum probability of a link.")] = 0.5,
+    min_p: Annotated[float, typer.Option("--min-p", help="Minimum probability of a link.")] = 0.4,
     cutoff: Annotated[int, typer.Option("--cutoff", help="Words after which a mention explains no others.")] = 30,
     prune: Annotated[
         bool, typer.Option("--prune", help="Drop relations that explain too many or too few mentions.")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
+from kglm.cli.graph import Graph
 from kglm.cli.output import Json, print_json, print_table
 from kglm.config import describe
 from kglm.kg.embedding.transe import TransEConfig, embed_graph
@@ -17,7 +17,7 @@ _HELP = describe(TransEConfig)
 
 
 def embed(
-    kg: Annotated[Path, typer.Argument(metavar="KG", help="A graph file made by kglm kg import.")],
+    kg: Graph,
     dim: Annotated[int, typer.Option(min=1, help=_HELP["dim"])] = _DEFAULT.dim,
     epochs: Annotated[int, typer.Option(min=1, help=_HELP["epochs"])] = _DEFAULT.epochs,
     learning_rate: Annotated[float, typer.Option(help=_HELP["learning_rate"])] = _DEFAULT.learning_rate,

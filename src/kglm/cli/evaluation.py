@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from kglm.cli.bundled_world import graph_option
 from kglm.cli.output import Json, print_json, print_line, print_table
 from kglm.cli.overwrite import Force, check_output
 from kglm.errors import ConfigError
@@ -91,7 +92,8 @@ def evaluate(
     ] = None,
     force: Force = False,
     kg: Annotated[
-        Path | None, typer.Option("--kg", metavar="KG", help="Use this graph instead of the run's own.")
+        Path | None,
+        typer.Option("--kg", metavar="KG", help="Use this graph instead of the run's own.", callback=graph_option),
     ] = None,
     links: Annotated[
         str, typer.Option("--links", help="Link entities by the text so far, or as annotated (heads only).")

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from kglm.cli.bundled_world import graph_option
 from kglm.cli.output import Json, print_json, print_line, print_table
 from kglm.errors import KglmError
 from kglm.kg.describe import Page, describe
@@ -15,7 +16,10 @@ from kglm.kg.ids import REVERSE
 from kglm.kg.resolve import resolve_entity, resolve_relation
 from kglm.kg.statements import TIMES
 
-Graph = Annotated[Path, typer.Argument(metavar="KG", help="A graph file made by kglm kg import.")]
+Graph = Annotated[
+    Path,
+    typer.Argument(metavar="KG", help="A graph file made by kglm kg import, or world.", callback=graph_option),
+]
 FACTS_SHOWN, HEADS_SHOWN = 10, 5
 """Values that `kglm kg show` lists of each relation of the entity, and of each that points at it."""
 PAGE = 100

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kglm import bundled
+from kglm.cli.bundled_world import graph_option
 from kglm.cli.output import note
 from kglm.cli.prompts import Prompts, run_and_prompts
 from kglm.errors import ConfigError, DataError
@@ -52,7 +53,10 @@ Creations = Annotated[
 LinkHow = Annotated[
     str, typer.Option("--links", help=f"How to link names whose entity is not given: {', '.join(LINKS)}.")
 ]
-Kg = Annotated[Path | None, typer.Option("--kg", metavar="KG", help="Use this graph instead of the run's own.")]
+Kg = Annotated[
+    Path | None,
+    typer.Option("--kg", metavar="KG", help="Use this graph instead of the run's own.", callback=graph_option),
+]
 
 
 Base = Annotated[

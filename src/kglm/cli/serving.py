@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from kglm import bundled
+from kglm.cli.bundled_world import graph_option
 from kglm.cli.models import Base, Trust
 from kglm.cli.output import note, print_line, warn
 from kglm.errors import ConfigError
@@ -24,7 +25,8 @@ RUN = (
 def serve(
     run: Annotated[Path | None, typer.Argument(metavar="RUN", help=RUN)] = None,
     kg: Annotated[
-        Path | None, typer.Option("--kg", metavar="KG", help="Use this graph instead of the run's own.")
+        Path | None,
+        typer.Option("--kg", metavar="KG", help="Use this graph instead of the run's own.", callback=graph_option),
     ] = None,
     base: Base = None,
     trust: Trust = None,

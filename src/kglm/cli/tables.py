@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from kglm import bundled
+from kglm.cli.bundled_world import graph_option
 from kglm.cli.output import Json, Markdown, print_json, print_line, print_markdown, print_table, warn
 from kglm.cli.overwrite import Force, check_output
 from kglm.errors import ConfigError
@@ -171,7 +172,9 @@ def completion(
             help="A run, or a pretrained model: smollm2, folder, .gguf.",
         ),
     ],
-    kg: Annotated[Path | None, typer.Option("--kg", metavar="KG", help="Graph instead of the runs' own.")] = None,
+    kg: Annotated[
+        Path | None, typer.Option("--kg", metavar="KG", help="Graph instead of the runs' own.", callback=graph_option)
+    ] = None,
     mode: Annotated[
         list[str] | None,
         typer.Option("--mode", help="Links of the subject: oracle, linked, shortlist, plain."),

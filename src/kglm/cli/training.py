@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from kglm.cli.bundled_world import graph_option
 from kglm.cli.output import Json, note, print_json, print_table
 from kglm.errors import ConfigError
 
@@ -22,7 +23,9 @@ def train(
     ],
     data: Annotated[list[Path], typer.Option("--data", metavar="DOCS", help="Linked documents to train on.")],
     valid: Annotated[list[Path], typer.Option("--valid", metavar="DOCS", help="Linked documents to validate on.")],
-    kg: Annotated[Path, typer.Option("--kg", metavar="KG", help="The graph, with vectors (kglm kg embed).")],
+    kg: Annotated[
+        Path, typer.Option("--kg", metavar="KG", help="The graph, with vectors (kglm kg embed).", callback=graph_option)
+    ],
     to: Annotated[Path, typer.Option("--to", metavar="RUN", help="Folder to write the run to.")],
     config: Annotated[
         str | None,

@@ -15,11 +15,11 @@ from xxhash import xxh3_128
 
 from kglm.errors import KglmError
 from kglm.files.artefact import Artefact, new_artefact
+from kglm.files.user_cache import cache_folder
 from kglm.heads.meanings import Meanings, RelationList
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.literals.literal import is_date, is_literal, is_quantity
 from kglm.pretrained.base import BaseModel
-from kglm.pretrained.sources import cache_folder
 from kglm.progress import progress
 
 CARRIERS = ("The {} of it is", "It is the {} of")

@@ -20,9 +20,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from kglm.files.user_cache import cache_folder
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import REVERSE, REVERSE_LABEL
-from kglm.pretrained.sources import cache_folder
 from kglm.text.encoder import Encoder, encode_cached
 
 NAMES = 12

@@ -19,10 +19,22 @@ from kglm.kg.seals import SealedChanges, compute_seal, write_seal
 
 BUSY_SECONDS = 30
 """Seconds to wait while another process writes."""
+READ_ONLY = "read-only.txt"
+"""A file of this name in the folder of a graph protects it from edits; it says what to do instead."""
 _ENTITY = "(SELECT number FROM entity WHERE id = ?)"
 _KEY = f"head = {_ENTITY} AND relation = (SELECT number FROM relation WHERE id = ?)"
 """Condition on the facts of a head and a relation, given by ids."""
 _UNLINKED = "NOT EXISTS (SELECT 1 FROM qualifier WHERE qualifier.fact = fact.number)"
+
+
+def refuse_read_only(path: Path) -> None:
+    """Raise an error if a graph is protected from edits and from new files beside it."""
+    if (path.parent / READ_ONLY).exists():
+        raise KglmError(
+            "came with kglm and stays as it is",
+            place=path,
+            remedy="edit a copy, which you make with: kglm world --to my.kg",
+        )
 
 
 class Found(NamedTuple):
@@ -54,6 +66,8 @@ class Store:
         Without `check`, its checksums are not compared: only to repair it.
         """
         path = Path(path)
+        if writable:
+            refuse_read_only(path)
         with reading(path):
             with path.open("rb") as stream:
                 magic = stream.read(16)

@@ -7,7 +7,9 @@ weighted sum of features f(e): its number of facts, whether the name is its labe
 overlap of the context with its relations and neighbours, the kind of thing that the text states, the relations that it
 asks for. The score of NIL weighs features g of the mention (see `context`): part of a longer name, a plain word.
 
-    p(e) ∝ exp(w · f(e)),    p(NIL) ∝ exp(v · g),    Σ_e p(e) + p(NIL) = 1
+    p(e) ∝ exp(β w · f(e)),    p(NIL) ∝ exp(β v · g),    Σ_e p(e) + p(NIL) = 1
+
+β, the sharpness, changes no decision: it makes the probabilities as high as the links are often right (see `weights`).
 
 `benchmarks/linker.py` fits the weights (a conditional logit with a Gaussian prior) and measures them.
 
@@ -31,7 +33,7 @@ from kglm.linking.context import TextView
 from kglm.linking.kinds import Kind, agreement, stated_nouns
 from kglm.linking.name_index import NameIndex, hash_name
 from kglm.linking.traits import TraitReader
-from kglm.linking.weights import NIL_WEIGHTS, WEIGHTS
+from kglm.linking.weights import NIL_WEIGHTS, SHARPNESS, WEIGHTS
 from kglm.text.document import END, START
 from kglm.text.function_words import is_content
 
@@ -46,6 +48,7 @@ FEATURES = (
     "neighbour words",
     "facts with others",
     "facts with near others",
+    "more of them",
     "stated class",
     "stated kind",
     "named relation",
@@ -55,7 +58,7 @@ FEATURES = (
     "earlier",
     "no proper name",
 )
-RELATIVE = (FEATURES.index("facts"), FEATURES.index("introductions"))
+RELATIVE = tuple(FEATURES.index(name) for name in ("facts", "introductions", "more of them"))
 """Features that only compare candidates: how well known the best one is says nothing about NIL."""
 MAX_CANDIDATES = 30
 CONTEXT = 40
@@ -117,11 +120,14 @@ class Linker:
         anchors: Anchors | None = None,
         traits: TraitReader | None = None,
         nil_bias: float = 0.0,
+        sharpness: float = SHARPNESS,
     ) -> None:
         """`introductions`: number of training mentions by node; `weights`: of `FEATURES` and of `NIL_FEATURES`.
 
-        `nil_bias` is added to the score of NIL, for texts that name entities of the graph more often than articles do.
+        `nil_bias` is added to the score of NIL, for texts that name entities of the graph more often than articles do;
+        `sharpness` is β.
         """
+        self._sharpness = sharpness
         self.graph = graph
         self.names = NameIndex.for_graph(graph) if names is None else names
         self._anchors = anchors or Anchors()
@@ -250,7 +256,8 @@ class LinkedText:
         """The name at words [start, end) with the probabilities of its candidates, given `others` around it."""
         nodes = self.candidates(start, end, nodes)
         feature_NF, nil_G = self.features(start, end, nodes, others)
-        score_N = np.append(feature_NF @ self._linker._weight_F, nil_G @ self._linker._weight_G)
+        linker = self._linker
+        score_N = linker._sharpness * np.append(feature_NF @ linker._weight_F, nil_G @ linker._weight_G)
         p_N = np.exp(score_N - score_N.max())
         p_N = p_N[:-1] / p_N.sum()
         order = np.argsort(-p_N, kind="stable").tolist()
@@ -309,6 +316,7 @@ class LinkedText:
         for node in nodes:
             candidate = linker._candidates.of(node)
             is_label = candidate.label == name
+            near = np.log1p(_common(near_M, candidate.tails))
             rows.append(
                 (
                     candidate.facts,
@@ -319,7 +327,8 @@ class LinkedText:
                     np.log1p(len(candidate.relation_words & context)),
                     np.log1p(len(candidate.neighbour_words & context)),
                     np.log1p(_common(around_M, candidate.tails)),
-                    np.log1p(_common(near_M, candidate.tails)),
+                    near,
+                    near,
                     *agreement(nouns, candidate.traits, candidate.kind),
                     not named.isdisjoint(candidate.relations),
                     _fits(candidate, asked, asked_kinds),

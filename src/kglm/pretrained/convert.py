@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,14 +22,14 @@ import torch
 from torch import Tensor
 from xxhash import xxh3_64
 
-from kglm.errors import ConfigError, DamagedError, DataError, KglmError
-from kglm.files import locked_directory, reading, remove_directory, writing
+from kglm.errors import ConfigError, DamagedError, DataError
+from kglm.files import reading
 from kglm.files.artefact import Artefact, new_artefact
 from kglm.files.records import decode_record
 from kglm.files.tensors import not_finite, write_tensors
+from kglm.files.user_cache import cache_folder, load_or_make
 from kglm.pretrained.gguf import GgufLlama
 from kglm.pretrained.llama import LlamaConfig
-from kglm.pretrained.sources import cache_folder
 from kglm.pretrained.subwords import SEPARATOR, ChatFormat, SubwordsRecord, tokenizing
 
 T = TypeVar("T")
@@ -49,22 +48,11 @@ class ModelRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     config: LlamaConfig
 
 
-def load_converted(source: Path, name: str, load: Callable[[Artefact], T]) -> T:
+def load_converted(source: Path, label: str, load: Callable[[Artefact], T]) -> T:
     """Load the converted model of a source; converts it if that has not been done, or if what is there is damaged."""
-    home = cache_folder() / "models" / f"{name}-{_digest(source)}"
-    if home.exists():
-        with suppress(KglmError):
-            return load(_open(home))
-    with writing(home):
-        home.parent.mkdir(parents=True, exist_ok=True)
-        with locked_directory(home.parent):
-            if home.exists():  # it is damaged, or another process has converted it meanwhile
-                try:
-                    return load(_open(home))
-                except KglmError:
-                    remove_directory(home)
-            _convert(source, name, home)
-    return load(_open(home))
+    name = f"models/{label}-{_digest(source)}"
+    home = cache_folder(name) / name
+    return load_or_make(home, lambda: load(_open(home)), lambda: _convert(source, label, home))
 
 
 def _open(home: Path) -> Artefact:

@@ -35,6 +35,7 @@ from kglm.kg.embedding.triples import FIRST_ENTITY, MEAN, GraphTriples, Triples,
 from kglm.kg.embedding.vectors import FloatArray, Vectors, VectorsMeta, graph_identity, vectors_directory
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.snapshots import discard, newest, publish
+from kglm.kg.store import refuse_read_only
 from kglm.progress import progress
 
 if TYPE_CHECKING:  # torch takes seconds to import, which `--help` should not need
@@ -133,6 +134,7 @@ def embed_graph(kg: str | Path, config: TransEConfig | None = None) -> EmbedRepo
     A stopped or killed run resumes from its last saved state if it is started again with the same settings.
     """
     config = config or TransEConfig()
+    refuse_read_only(Path(kg))
     state = Path(f"{vectors_directory(kg)}.partial")
     with (
         KnowledgeGraph.open(kg, whole=True) as graph,

@@ -1,0 +1,89 @@
+"""The user's cache folder: what kglm converts or unpacks once, for all processes.
+
+Everything in it can be made again, so damage is no error: it is removed and made again.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import TypeVar
+
+from kglm.errors import ConfigError, KglmError
+from kglm.files.atomic import locked_directory, remove_directory
+from kglm.files.streams import writing
+
+T = TypeVar("T")
+CACHE_VARIABLE = "KGLM_CACHE"
+
+
+def cache_folder(needed: str | None = None) -> Path:
+    """The user's cache folder: `KGLM_CACHE`, else `~/.cache/kglm`.
+
+    If nothing can be written there, a folder of this user among the temporary files, with a note. But a folder that
+    holds `needed` (a path in it) already is used as it is.
+    """
+    chosen = os.environ.get(CACHE_VARIABLE)
+    if chosen:
+        return Path(chosen)
+    base = os.environ.get("XDG_CACHE_HOME")
+    try:
+        folder = (Path(base) if base else Path.home() / ".cache") / "kglm"
+        if needed is not None and (folder / needed).exists():
+            return folder
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK):
+            return folder
+        reason = f"{folder} cannot be written"
+    except (OSError, RuntimeError) as error:  # RuntimeError: there is no home directory
+        reason = str(error)
+    return _temporary_folder(reason)
+
+
+def _temporary_folder(reason: str) -> Path:
+    """A folder of this user among the temporary files, used because of `reason`."""
+    fallback = Path(tempfile.gettempdir()) / f"kglm-{os.getuid()}"
+    fallback.mkdir(mode=0o700, exist_ok=True)
+    if fallback.stat().st_uid != os.getuid():
+        raise ConfigError(f"{fallback} belongs to another user", remedy=f"set {CACHE_VARIABLE} to a folder of yours")
+    print(f"note: {reason}; using {fallback} instead (set {CACHE_VARIABLE} to choose a folder)", file=sys.stderr)
+    return fallback
+
+
+def load_or_make(home: Path, load: Callable[[], T], make: Callable[[], None], *, what: str | None = None) -> T:
+    """Load what is in the directory `home`; if it is missing or damaged, make it first.
+
+    `load` raises a KglmError if the content is damaged; `make` writes the directory atomically. One process makes it;
+    the others wait for it, with a note if `what` names it.
+    """
+    if home.exists():
+        with suppress(KglmError):
+            return load()
+    with writing(home):
+        home.parent.mkdir(parents=True, exist_ok=True)
+        with ExitStack() as held:
+            _wait_for_lock(held, home.parent, what)
+            if home.exists():  # it is damaged, or another process has made it meanwhile
+                try:
+                    return load()
+                except KglmError as error:
+                    if what is not None:
+                        print(f"note: {what} is made again: {error}", file=sys.stderr)
+                    remove_directory(home)
+            make()
+    return load()
+
+
+def _wait_for_lock(held: ExitStack, folder: Path, what: str | None) -> None:
+    """Hold the lock of a folder until `held` is closed; say so if another process has it."""
+    if what is not None:
+        try:
+            held.enter_context(locked_directory(folder, "is locked"))
+            return
+        except KglmError:
+            print(f"note: waiting for another process that makes {what}", file=sys.stderr)
+    held.enter_context(locked_directory(folder))
