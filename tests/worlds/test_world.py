@@ -26,6 +26,7 @@ from kglm.worlds import world
 from kglm.worlds.columns import PackedWorld
 from support.small_worlds import SMALL, write_bundle
 
+
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_bundle(tmp_path_factory.mktemp("bundle") / "wikidata")
@@ -286,7 +287,9 @@ class TestCommands:
         assert "tower in Paris, France" in command("kg", "show", "world", "Eiffel Tower").stdout
         assert "Q90" in command("kg", "find", "world", "Paris").stdout
 
-    def test_a_file_of_that_name_comes_first(self, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_file_of_that_name_comes_first(
+        self, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         (tmp_path / "world").write_text("")
         monkeypatch.chdir(tmp_path)
         assert world.graph_path("world") == Path("world")
@@ -301,6 +304,8 @@ def test_the_world_of_the_package_is_what_its_record_says() -> None:
     packed = PackedWorld((bundled.WIKIDATA / world.PACKED).read_bytes())
     labels = {entity.id: entity.label for entity in packed.entities()}
     assert packed.fact_count == shown.facts > 400_000
-    assert sum(not id.startswith("P") for id in labels) == shown.entities == sum(k.entities for k in shown.kinds) > 95_000
+    assert (
+        sum(not id.startswith("P") for id in labels) == shown.entities == sum(k.entities for k in shown.kinds) > 95_000
+    )
     assert sum(file.stat().st_size for file in bundled.WIKIDATA.iterdir()) < 8 << 20
     assert labels["Q31"] == "Belgium" and labels["Q76"] == "Barack Obama"

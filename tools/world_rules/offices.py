@@ -36,4 +36,3 @@ def apply_offices(resolver: Resolver, rows: Iterable[list[str]], countries: Iter
         if not graph.tails(person, OCCUPATION) and not _CROWNED.search(office_label):
             graph.add(person, OCCUPATION, POLITICIAN)
     return done
-
