@@ -28,6 +28,8 @@ from world_rules.source import Graph, Names, Statement
 
 _DATE = re.compile(r"(-?\d{1,4})(?:-(\d\d))?(?:-(\d\d))?")
 _DATED = "P569 P570 P571 P576 P577 P580 P582 P585 P1619 P2031 P2032 P575".split()
+_AT_ONE_TIME = frozenset(["P166", "P1411", "P1346"])
+"""Relations whose facts have one date, which is written in the column of the start."""
 COUNTRY_COLUMNS = ("P36", "P38", "P30", "P37")
 COUNTRY_REASON = "read over: what people ask of a country"
 
@@ -205,7 +207,9 @@ def _apply_fact(resolver: Resolver, each: Correction, begun: set[tuple[str, str]
         _remove_all(graph, head, relation)
     if tail is not None:
         start, end = (date(text) if text else None for text in (each.start, each.end))
-        graph.add(head, relation, tail, Statement(int(each.action == "current"), start, end))
+        rank = int(each.action == "current")
+        moment = relation in _AT_ONE_TIME
+        graph.add(head, relation, tail, Statement(rank, None, None, start) if moment else Statement(rank, start, end))
 
 
 def _remove_all(graph: Graph, head: str, relation: str) -> None:

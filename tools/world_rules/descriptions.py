@@ -27,7 +27,7 @@ _JOBS = {
     "musician": r"singer|musician|rapper|guitarist|pianist|drummer|songwriter|conductor|bassist|violinist|composer",
     "composer": r"composer",
     "writer": r"novelist|poet|playwright|\bwriter\b|science fiction writer|author|journalist|essayist|screenwriter",
-    "scientist": r"physicist|mathematician|chemist|astronomer|biologist|economist|naturalist|scientist|inventor",
+    "scientist": r"mathematician|physicist|chemist|astronomer|biologist|economist|naturalist|scientist|inventor",
     "thinker": r"philosopher|theologian|historian|psycholog|sociologist|linguist",
     "artist": r"painter|sculptor|architect|photographer|designer|cartoonist|artist",
     "athlete": r"player|athlete|footballer|boxer|cyclist|swimmer|skier|driver|wrestler|coach|sprinter",
@@ -36,8 +36,8 @@ _JOBS = {
 }
 """Fields and the occupations in them, the telling ones first."""
 _FIELDS = {
-    "P264": ("musician", 4.0), "P39": ("politician", 4.0), "P102": ("politician", 1.0), "P413": ("athlete", 6.0),
-    "P54": ("athlete", 6.0), "P2094": ("athlete", 6.0), "P410": ("soldier", 3.0), "P135": ("artist", 3.0),
+    "P264": ("musician", 4.0), "P39": ("politician", 4.0), "P102": ("politician", 2.0), "P413": ("athlete", 6.0),
+    "P54": ("athlete", 6.0), "P2094": ("athlete", 6.0), "P410": ("soldier", 1.0), "P135": ("artist", 3.0),
     "P184": ("scientist", 3.0), "P2021": ("scientist", 3.0),
 }  # fmt: skip
 """Relations of people, their fields, and how much they weigh, where a work or an award weighs 1."""
@@ -122,7 +122,7 @@ class Descriptions:
             return "socialite"
         scores = self._fields(id)
         best = max(_JOBS, key=lambda field: (scores[field], -list(_JOBS).index(field)))
-        order = [best] if scores[best] else ["scientist", "thinker", "artist", "writer", "musician", "actor"]
+        order = [best] if scores[best] else ["thinker", "scientist", "artist", "writer", "musician", "actor"]
         for field in order:
             if fitting := [job for job in jobs if re.search(_JOBS[field], jobs[job])]:
                 return jobs[
