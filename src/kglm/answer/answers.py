@@ -197,8 +197,7 @@ class Answers:
         name = most_probable_name(way.lead.reading, node, way.said) if search or way.said else None
         if name is None and way.said:  # no name goes on after these words
             return f"{detokenize(way.said)} …"
-        written = features.graph.label(node) if name is None else features.aliases.written(node, name)
-        return written
+        return features.graph.label(node) if name is None else features.aliases.written(node, name)
 
     def _begun(self, node: int, said: Words, p: float) -> list[Derivation]:
         """The facts that began a mention that the text ends with; their shares of `p`."""
