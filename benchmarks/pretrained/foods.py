@@ -10,17 +10,8 @@ import random
 from pathlib import Path
 
 SEED = 22
-FOODS = (
-    "apples|apricots|artichokes|asparagus|aubergine|avocado|bacon|bamboo shoots|bananas|barley soup|basmati rice|beetroot|"
-    "black beans|blackberries|blue cheese|blueberries|bread pudding|broccoli|brown lentils|Brussels sprouts|buckwheat|"
-    "butternut squash|cabbage|carrots|cashew butter|cauliflower|celeriac|cheddar|cherries|chestnuts|chicken breast|chickpeas|"
-    "chicory|clams|cod fillet|corn bread|courgettes|couscous|crab meat|cranberries|cream cheese|cucumber|dried figs|"
-    "duck liver|dumplings|egg noodles|endive|fennel|feta|garlic sausage|goat cheese|goose fat|grapefruit|green peas|haddock|"
-    "hazelnuts|herring|honeydew melon|horseradish|kale|kidney beans|kohlrabi|lamb chops|leeks|lobster|macaroni|mackerel|"
-    "mangoes|marzipan|millet porridge|mozzarella|mussels|oatmeal|okra|ostrich steak|oxtail soup|parsnips|peanut brittle|"
-    "pearl onions|plums|polenta|pomegranates|pumpkin seeds|quail eggs|quinoa|radishes|rhubarb|rye bread|salmon|sauerkraut|"
-    "scallops|semolina|spinach|swede|sweet potatoes|tofu|tuna|turnips|venison|walnuts"
-).split("|")
+FOODS = Path(__file__).with_name("worlds") / "foods.txt"
+"""Names of the foods, one a line."""
 PROPERTIES: dict[str, tuple[str, float, float, int]] = {
     "energy": ("kilocalories", 11, 899, 0),
     "protein": ("grams", 0.2, 38, 1),
@@ -44,8 +35,6 @@ def write_foods(path: Path) -> None:
     with path.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream)
         writer.writerow(["food", *PROPERTIES])
-        for food in FOODS:
-            values = (
-                f"{rng.uniform(low, high):.{digits}f} {unit}" for unit, low, high, digits in PROPERTIES.values()
-            )
+        for food in FOODS.read_text(encoding="utf-8").splitlines():
+            values = (f"{rng.uniform(low, high):.{digits}f} {unit}" for unit, low, high, digits in PROPERTIES.values())
             writer.writerow([food, *values])
