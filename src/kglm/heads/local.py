@@ -18,9 +18,10 @@ NEVER = -1
 
 
 class Link(NamedTuple):
-    """Words of the passage were recognised as an entity: from `position` on it can be a parent."""
+    """Subwords [start, end) mention an entity with probability p: from position `end` on it can be a parent."""
 
-    position: int
+    start: int
+    end: int
     node: int
     p: float = 1.0
 
@@ -40,7 +41,7 @@ class LocalEntities:
     """Linked entities of a passage as slots, in the order of their first links."""
 
     def __init__(self, graph: KnowledgeGraph, links: Sequence[Link]) -> None:
-        self.links = sorted((link for link in links if link.p > 0), key=lambda link: link.position)
+        self.links = sorted((link for link in links if link.p > 0), key=lambda link: link.end)
         self.mentioned = MentionedEntities(graph)
         self.slot_of = {link.node: self.mentioned.slot(link.node) for link in self.links}
 
@@ -52,7 +53,7 @@ class LocalEntities:
         first_P = np.full(len(self), np.iinfo(np.int64).max)
         for link in self.links:
             slot = self.slot_of[link.node]
-            first_P[slot] = min(first_P[slot], link.position)
+            first_P[slot] = min(first_P[slot], link.end)
         return first_P
 
     def places(self, count: int, sentence_T: Ints) -> Places:
@@ -61,8 +62,8 @@ class LocalEntities:
         p_TP = np.zeros((count, len(self)))
         for link in self.links:
             slot = self.slot_of[link.node]
-            last_TP[link.position :, slot] = link.position
-            p_TP[link.position :, slot] = 1 - (1 - p_TP[link.position :, slot]) * (1 - link.p)
+            last_TP[link.end :, slot] = link.end
+            p_TP[link.end :, slot] = 1 - (1 - p_TP[link.end :, slot]) * (1 - link.p)
         distance_TP = np.arange(count)[:, None] - last_TP + 1
         bucket_TP = np.where(last_TP == NEVER, BUCKETS, np.searchsorted(DISTANCES, distance_TP))
         with np.errstate(divide="ignore"):
@@ -73,7 +74,7 @@ def annotated_links(passage: Passage, graph: KnowledgeGraph) -> list[Link]:
     """Links of the annotated mentions: an entity can be a parent from the end of its mention on."""
     literal = graph.are_literals([mention.node for mention in passage.mentions]).tolist() if passage.mentions else []
     return [
-        Link(mention.end, mention.node)
+        Link(mention.start, mention.end, mention.node)
         for mention, is_value in zip(passage.mentions, literal, strict=True)
         if not is_value
     ]

@@ -5,12 +5,19 @@ With f_t the frozen features of position t and g_t = GRU(f)_t:
     type       softmax(W g_t + u[mention state] + …), illegal types masked
     parent     π(p)     = softmax over linked entities of  q(g_t) · v_p + b(place of p, g_t) + log p(p is linked)
     relation   π(r | p) = softmax over all relations of    k(g_t) · v_r + cues + h(g_t) [p lacks r]
-    tail       π(e | p, r) = 1 / n
+    tail       π(e | p, r) = softmax over the tails of w · f(e) + a log p_B(e's names begin), f see `kg.tail_features`
     name       see `names`
 
 v_r = P · (a fixed vector of the relation's label), so it exists for any relation of any graph. v_p is the mean of the
 vectors of p's relations: the kind of thing that p is. h ≤ 0 is the handicap of relations that p lacks in the graph:
 their mass emits a word of the base, and the fact (p, r) is reported as missing.
+
+At some positions (where a fact is likely, and at the end of a prompt) a sentence encoder takes a closer look at the
+clause c so far; there the score of a relation gains
+
+    w sim(r, c) + P' enc(c) · v_r,
+
+sim the cosine of the clause with the names of r (see `meanings`), which needs no training. The type does not see it.
 """
 
 from __future__ import annotations
@@ -23,14 +30,19 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from kglm.heads.keys import ENCODED
 from kglm.heads.names import NameKind
 from kglm.heads.options import HeadsConfig
 from kglm.model.buckets import BUCKETS
+from kglm.model.tail_facts import START_WEIGHTS as TAIL_WEIGHTS
 
 CUES = 3
 """Features of a relation's cue, for each direction: m, [m = 1], a (see `kglm.model.cues`)."""
 START_CUES = (2.0, 1.5, 2.0, 1.0, 0.75, 1.0)
 START_HANDICAP = -3.0
+START_SIMILAR = (12.0, 10.0)
+"""Initial weight of the similarity with a clause, for relations and their reverses."""
+START_TAIL_BASE = 0.5
 SENTENCE, SUBJECT = BUCKETS + 1, BUCKETS + 2
 PLACES = BUCKETS + 3
 TYPE_FEATURES = 5
@@ -70,6 +82,15 @@ class PlaceTensors(NamedTuple):
     log_p_TP: Tensor
 
 
+class ClauseScores(NamedTuple):
+    """A closer look at some positions: clauses as read by the sentence encoder."""
+
+    position_N: Tensor
+    clause_NC: Tensor
+    similar_NK: Tensor
+    """sim(k, c) of all relations."""
+
+
 class Heads(nn.Module):
     """The trained heads."""
 
@@ -90,6 +111,10 @@ class Heads(nn.Module):
         self.project = nn.Linear(key, config.relation)
         self.direction_2K = nn.Parameter(torch.zeros(2, config.relation))
         self.reflexive_K = nn.Parameter(torch.zeros(config.relation))
+        self.similar = nn.Parameter(torch.tensor(START_SIMILAR))
+        self.clause = nn.Linear(ENCODED, config.relation, bias=False)
+        self.tail_facts = nn.Linear(config.state, len(TAIL_WEIGHTS))
+        self.tail_base = nn.Parameter(torch.tensor(START_TAIL_BASE))
         self.cue = nn.Parameter(torch.tensor(START_CUES))
         self.cue_context = nn.Linear(config.state, 2 * CUES, bias=False)
         self.handicap = nn.Linear(config.state, 1)
@@ -97,8 +122,9 @@ class Heads(nn.Module):
         self.name_kind = nn.Parameter(torch.zeros(len(NameKind)))
         self.begun_weights = nn.Parameter(torch.tensor([0.5, 1.0]))
         with torch.no_grad():
-            for linear in (self.places, self.cue_context):
+            for linear in (self.places, self.cue_context, self.clause, self.tail_facts):
                 linear.weight.zero_()
+            self.tail_facts.bias.copy_(torch.tensor(TAIL_WEIGHTS))
             self.places.bias.zero_()
             self.handicap.weight.zero_()
             self.handicap.bias.fill_(START_HANDICAP)
@@ -121,14 +147,28 @@ class Heads(nn.Module):
         vector_RK = vector_RK + direction_RK
         return torch.cat([(vector_RK[:1] + self.reflexive_K), vector_RK[1:]])
 
-    def relation_scores(self, g_TG: Tensor, vector_RK: Tensor, cue_TR3: Tensor | None) -> Tensor:
-        """Scores of all relations for a parent that has them (T × R). `cue_TR3`: m, [m = 1], a."""
+    def relation_scores(
+        self, g_TG: Tensor, vector_RK: Tensor, cue_TK3: Tensor | None, closer: ClauseScores | None = None
+    ) -> Tensor:
+        """Scores of all relations for a parent that has them (T × R). `cue_TK3`: m, [m = 1], a.
+
+        The positions of `closer` are rows of g.
+        """
         score_TR: Tensor = self.asked(g_TG) @ vector_RK.T / math.sqrt(self.config.relation)
-        if cue_TR3 is not None:
+        if cue_TK3 is not None:
             weight_T23 = (self.cue + self.cue_context(g_TG)).view(-1, 2, CUES)
-            pair_TK2 = torch.einsum("tkc,tdc->tkd", cue_TR3, weight_T23)
+            pair_TK2 = torch.einsum("tkc,tdc->tkd", cue_TK3, weight_T23)
             score_TR = score_TR + pair_TK2.flatten(1)
+        if closer is not None and len(closer.position_N):
+            pair_NK2 = closer.similar_NK[..., None] * self.similar
+            learned_NR = self.clause(self.dropout(closer.clause_NC)) @ vector_RK.T
+            score_TR = score_TR.index_add(0, closer.position_N, pair_NK2.flatten(1) + learned_NR)
         return score_TR
+
+    def tail_scores(self, g_NG: Tensor, fact_NQ: Tensor, begins_N: Tensor) -> Tensor:
+        """Scores of tails at positions: features of the graph, and log of how much of p_B falls on first subwords."""
+        score_N: Tensor = (self.tail_facts(g_NG) * fact_NQ).sum(-1) + self.tail_base * begins_N
+        return score_N
 
     def parent_log_probs(self, g_TG: Tensor, vector_PK: Tensor, places: PlaceTensors) -> Tensor:
         """log π(p) of the linked entities; rows without any have −inf everywhere."""

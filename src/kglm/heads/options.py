@@ -19,7 +19,7 @@ class HeadsConfig:
     """Dropout of the features and of the state."""
     missing: bool = True
     """A relation that the parent lacks can be drawn; it emits a word of the base, and the fact is reported missing."""
-    max_tails: int = 1000
+    max_tails: int = 100
     """Tails of a relation up to which its facts are enumerated; the mass of larger ones emits words of the base."""
 
     def __post_init__(self) -> None:

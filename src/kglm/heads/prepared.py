@@ -12,38 +12,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from kglm.heads.all_names import AllNames, Continuations, Range
+from kglm.heads.all_names import Continuations, Range
+from kglm.heads.clauses import clause_texts
 from kglm.heads.features import Features
 from kglm.heads.local import Link, LocalEntities, sentence_starts
-from kglm.heads.model import CUES, TYPE_FEATURES, PlaceTensors
-from kglm.heads.names import NameTable
+from kglm.heads.model import CUES, TYPE_FEATURES, ClauseScores, PlaceTensors
 from kglm.heads.passage import Passage
-from kglm.kg.graph import KnowledgeGraph
+from kglm.heads.tables import GraphTables
+from kglm.heads.tails import LEAST, base_scores
 from kglm.model.arrays import Ints
 from kglm.model.cues import FULL, Cues
 
 CONTINUE_FEATURE = 3
 """Column of the type's features: how probable the base finds that a name goes on."""
-LEAST = 1e-4
-"""Added to probabilities of which the logarithm is a feature."""
 BLOCK = 256
 """Positions whose scores of first subwords are in memory at a time."""
-
-
-@dataclass(frozen=True, eq=False)
-class GraphTables:
-    """What the heads read of a graph, besides its edges."""
-
-    graph: KnowledgeGraph
-    names: NameTable
-    cues: Cues
-    key_RD: Tensor
-    """Fixed vectors of relations."""
-    embedding_VD: Tensor
-    """The base's output matrix."""
-    max_tails: int
-    all_names: AllNames | None = None
-    """Names that the base may begin and the graph go on with."""
 
 
 class Begun(NamedTuple):
@@ -60,12 +43,12 @@ class Begun(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """Facts whose tails' names begin with one subword: slot of the parent, relation, tail, 1 / n."""
+    """Facts whose tails' names begin with one subword: slot of the parent, relation, tail, number of tails."""
 
     slot: int
     relation: int
     tail: int
-    share: float
+    size: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +66,7 @@ class Prepared:
     """1 where a relation has too many tails: its mass emits words of the base."""
     cue_index: tuple[Tensor, Tensor, Tensor]
     """Position, relation number K and [m, [m = 1], a] of the cues that are not 0."""
+    max_tails: int
     feature_TQ: Tensor
     """Features of the type at each position, outside of mentions."""
     begun: Begun
@@ -91,46 +75,59 @@ class Prepared:
         """Dense cues of positions [first, end) (T × K × 3)."""
         t_Y, k_Y, value_Y3 = self.cue_index
         inside = (t_Y >= first) & (t_Y < end)
-        cue_TK3 = torch.zeros(end - first, len(self.tables.key_RD) // 2, CUES)
+        cue_TK3 = torch.zeros(end - first, len(self.tables.relations), CUES)
         cue_TK3[t_Y[inside] - first, k_Y[inside]] = value_Y3[inside]
         return cue_TK3
+
+    def clause_scores(self, positions: Sequence[int]) -> ClauseScores | None:
+        """The clauses before some positions, as the sentence encoder reads them; None without one."""
+        meanings = self.tables.meanings
+        if meanings is None or not len(positions):
+            return None
+        clause_NC = meanings.clauses(clause_texts(self.passage, self.local.links, positions))
+        return ClauseScores(torch.tensor(list(positions)), clause_NC, meanings.similarities(clause_NC))
 
     def starts(self) -> list[dict[int, list[Start]]]:
         """For each slot, its facts by the first subwords of their tails' names."""
         return [self._slot_starts(slot) for slot in range(len(self.local))]
 
     def _slot_starts(self, slot: int) -> dict[int, list[Start]]:
-        edges = self.local.mentioned.edges(slot).with_at_most(self.tables.max_tails)
+        edges = self.local.mentioned.edges(slot).with_at_most(self.max_tails)
         found: dict[int, list[Start]] = {}
         for relation, first, size in zip(
             edges.relation.tolist(), edges.first.tolist(), edges.size.tolist(), strict=True
         ):
             for tail in edges.tail[first : first + size].tolist():
-                start = Start(slot, relation, tail, 1 / size)
+                start = Start(slot, relation, tail, size)
                 for subword in self.tables.names.first(tail):
                     found.setdefault(subword, []).append(start)
         return found
 
 
-def prepare(passage: Passage, features: Features, tables: GraphTables, links: Sequence[Link]) -> Prepared:
-    """The passage with its local graph, given the entities that are linked in it."""
+def prepare(
+    passage: Passage, features: Features, tables: GraphTables, links: Sequence[Link], max_tails: int
+) -> Prepared:
+    """The passage with its local graph, given the entities that are linked in it.
+
+    Relations with more than `max_tails` tails are not enumerated.
+    """
     graph = tables.graph
     local = LocalEntities(graph, links)
     count = len(passage.ids)
     places = local.places(count, sentence_starts(passage))
-    relations = graph.relation_count
+    relations = len(tables.key_RD)
     has_PR, large_PR = torch.zeros(len(local), relations), torch.zeros(len(local), relations)
     for slot in range(len(local)):
         edges = local.mentioned.edges(slot)
         has_PR[slot, edges.relation.astype(np.int64)] = 1
-        large_PR[slot, edges.relation[edges.size > tables.max_tails].astype(np.int64)] = 1
+        large_PR[slot, edges.relation[edges.size > max_tails].astype(np.int64)] = 1
     subject_P = torch.zeros(len(local))
     if len(local):
         subject_P[0] = 1
         tables.names.prepare(
             node
             for slot in range(len(local))
-            for node in local.mentioned.edges(slot).with_at_most(tables.max_tails).tail.tolist()
+            for node in local.mentioned.edges(slot).with_at_most(max_tails).tail.tolist()
         )
     tensors = PlaceTensors(
         torch.from_numpy(places.bucket_TP),
@@ -140,7 +137,7 @@ def prepare(passage: Passage, features: Features, tables: GraphTables, links: Se
     )
     cue_index = _cues(passage, tables.cues)
     feature_TQ = torch.zeros(count, TYPE_FEATURES)
-    offered_T = _offered(features, tables, local)
+    offered_T = _offered(features, tables, local, max_tails)
     feature_TQ[:, 0] = (offered_T + LEAST).log() - math.log(LEAST)
     t_Y, _, value_Y3 = cue_index
     for column, part in ((1, 0), (2, 2)):
@@ -151,7 +148,9 @@ def prepare(passage: Passage, features: Features, tables: GraphTables, links: Se
         feature_TQ[:, CONTINUE_FEATURE] = torch.where(
             begun.legal_T, (mass_T + LEAST).log() - math.log(LEAST), torch.zeros(())
         )
-    return Prepared(passage, features, tables, local, tensors, has_PR, large_PR, cue_index, feature_TQ, begun)
+    return Prepared(
+        passage, features, tables, local, tensors, has_PR, large_PR, cue_index, max_tails, feature_TQ, begun
+    )
 
 
 def _begun(passage: Passage, features: Features, tables: GraphTables) -> Begun:
@@ -180,15 +179,8 @@ def _begun(passage: Passage, features: Features, tables: GraphTables) -> Begun:
     parts = []
     for first in range(0, len(position_Y), 1 << 15):
         part = slice(first, first + (1 << 15))
-        parts.append(base_scores(features, tables, position_Y[part], subword_Y[part]))
+        parts.append(base_scores(features, tables.embedding_VD, position_Y[part], subword_Y[part]))
     return Begun(position_Y, subword_Y, log_weight_Y, torch.cat(parts), legal_T)
-
-
-def base_scores(features: Features, tables: GraphTables, position_Y: Tensor, subword_Y: Tensor) -> Tensor:
-    """log p_B of subwords at positions."""
-    weight_YD = tables.embedding_VD[subword_Y]
-    last_YD = features.last_TD[position_Y].to(weight_YD.dtype)
-    return (last_YD * weight_YD).float().sum(-1) - features.log_z_T[position_Y]
 
 
 def _cues(passage: Passage, cues: Cues) -> tuple[Tensor, Tensor, Tensor]:
@@ -211,7 +203,7 @@ def _cues(passage: Passage, cues: Cues) -> tuple[Tensor, Tensor, Tensor]:
     return torch.from_numpy(t_Y), torch.from_numpy(k_Y[source_Y]), torch.from_numpy(value_Y3).float()
 
 
-def _offered(features: Features, tables: GraphTables, local: LocalEntities) -> Tensor:
+def _offered(features: Features, tables: GraphTables, local: LocalEntities, max_tails: int) -> Tensor:
     """The base's own probability of first subwords of names that the local graph offers, at each position."""
     count = len(features.ids_T)
     offered_T = torch.zeros(count)
@@ -221,7 +213,7 @@ def _offered(features: Features, tables: GraphTables, local: LocalEntities) -> T
     done = 0
     for begin, end in pairwise(borders):
         while done < len(first_P) and int(first_P[done]) <= begin:
-            edges = local.mentioned.edges(done).with_at_most(tables.max_tails)
+            edges = local.mentioned.edges(done).with_at_most(max_tails)
             seen.update(subword for tail in edges.tail.tolist() for subword in tables.names.first(tail))
             done += 1
         weight_ND = tables.embedding_VD[torch.tensor(sorted(seen), dtype=torch.int64)]

@@ -18,13 +18,17 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from kglm.heads.model import Heads, MentionState, Type
 from kglm.heads.names import Children
 from kglm.heads.objective import begun_gain, outside_states
-from kglm.heads.prepared import CONTINUE_FEATURE, LEAST, Prepared, Start
+from kglm.heads.prepared import CONTINUE_FEATURE, Prepared, Start
+from kglm.heads.tails import LEAST, TailGroup, is_scored, tail_inputs, tail_log_probs
 from kglm.model.arrays import Floats, array
 
+LIKELY = 0.05
+"""p(related) from which the sentence encoder takes a closer look at the clause before a word."""
 DROPPED = 1e-9
 """Share of the probability below which a state is no longer followed; the result is then a lower bound."""
 
@@ -55,6 +59,7 @@ class PassageScores:
 
     prepared: Prepared
     heads: Heads
+    g_TG: Tensor
     type_T3: Floats
     """Scores of the types, without mention state and features."""
     none_T3: Floats
@@ -68,6 +73,8 @@ class PassageScores:
     begun_gain_T: Floats
     """p(subword | a name that the base has begun goes on) / p_B(subword)."""
     starts: list[dict[int, list[Start]]] = field(repr=False)
+    tails: dict[TailGroup, dict[int, float]] = field(default_factory=dict, repr=False)
+    """π(e | p, r) of groups that were asked for."""
 
     @classmethod
     def of(cls, heads: Heads, prepared: Prepared) -> PassageScores:
@@ -80,10 +87,15 @@ class PassageScores:
             legal_T3 = torch.tensor([True, False, False]).repeat(count, 1)
             empty = np.zeros((count, 0))
             parent_TP, log_z_TP, share_T = empty, empty, np.zeros(count)
-            relation_TR = heads.relation_scores(g_TG, vector_RK, prepared.cues(0, count))
-            handicap_T = heads.handicaps(g_TG)
             if len(prepared.local):
                 legal_T3[:, Type.RELATED] = (prepared.places.log_p_TP > -math.inf).any(-1)
+            legal_T3[:, Type.CONTINUE] = prepared.begun.legal_T
+            none_T3 = heads.type_log_probs(score_T3, outside_states(prepared), prepared.feature_TQ, legal_T3).exp()
+            likely_T = (none_T3[:, Type.RELATED] >= LIKELY) & torch.from_numpy(prepared.passage.begins_T)
+            closer = prepared.clause_scores(likely_T.nonzero()[:, 0].tolist())
+            relation_TR = heads.relation_scores(g_TG, vector_RK, prepared.cues(0, count), closer)
+            handicap_T = heads.handicaps(g_TG)
+            if len(prepared.local):
                 log_z, lacking_TP = heads.log_z(relation_TR, handicap_T, prepared.has_PR)
                 vector_PK = (prepared.has_PR @ vector_RK) / prepared.has_PR.sum(-1, keepdim=True).clamp(min=1)
                 parent = heads.parent_log_probs(g_TG, vector_PK, prepared.places).exp()
@@ -91,11 +103,9 @@ class PassageScores:
                     lacking_TP = lacking_TP + heads.share_of(relation_TR, log_z, prepared.large_PR)
                 share_T = array((parent * lacking_TP).sum(-1))
                 parent_TP, log_z_TP = array(parent), array(log_z)
-            legal_T3[:, Type.CONTINUE] = prepared.begun.legal_T
-            none_T3 = heads.type_log_probs(score_T3, outside_states(prepared), prepared.feature_TQ, legal_T3).exp()
             gain_T = begun_gain(heads, prepared).exp()
         return cls(
-            prepared, heads, array(score_T3), array(none_T3), parent_TP, array(relation_TR), array(handicap_T),
+            prepared, heads, g_TG, array(score_T3), array(none_T3), parent_TP, array(relation_TR), array(handicap_T),
             log_z_TP, share_T, array(gain_T), prepared.starts(),
         )  # fmt: skip
 
@@ -141,12 +151,23 @@ class PassageScores:
             parent = float(self.parent_TP[t, slot])
             for start in starts.get(subword, ()) if parent > 0 else ():
                 log_relation = self.relation_TR[t, start.relation] - self.log_z_TP[t, slot]
-                yield Fact(
-                    parent * math.exp(log_relation) * start.share,
-                    self.prepared.local.mentioned.nodes[slot],
-                    start.relation,
-                    start.tail,
-                )
+                node = self.prepared.local.mentioned.nodes[slot]
+                share = self.tail_prob(TailGroup(t, node, start.relation), start)
+                yield Fact(parent * math.exp(log_relation) * share, node, start.relation, start.tail)
+
+    def tail_prob(self, group: TailGroup, start: Start) -> float:
+        """π(e | p, r) at a position."""
+        if not is_scored(start.size):
+            return 1 / start.size
+        if group not in self.tails:
+            prepared = self.prepared
+            surface, word_T = prepared.passage.surface, prepared.passage.word_T.tolist()
+            inputs = tail_inputs([group], surface, word_T, prepared.tables, prepared.features)
+            with torch.no_grad():
+                g_YG = self.g_TG[group.position].expand(len(inputs.tail_Y), -1)
+                p_Y = tail_log_probs(self.heads, g_YG, inputs, 1).exp()
+            self.tails[group] = dict(zip(inputs.tail_Y.tolist(), p_Y.tolist(), strict=True))
+        return self.tails[group][start.tail]
 
 
 class TextScore(NamedTuple):
