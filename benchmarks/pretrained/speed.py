@@ -21,7 +21,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -33,14 +33,15 @@ from benchmarks.pretrained.common import Model, Row, arguments, complete, load, 
 from benchmarks.pretrained.completion import chosen, lama
 from benchmarks.pretrained.generation import prompts
 from benchmarks.table import print_table
-from kglm.heads.run import HeadsRun
 
 import kglm
 from kglm.heads.features import Features, next_log_probs
-from kglm.heads.local import annotated_links
-from kglm.heads.passage import passage
+from kglm.heads.local import Link, annotated_links
+from kglm.heads.passage import Passage, passage
 from kglm.heads.prepared import prepare
+from kglm.heads.run import HeadsRun
 from kglm.heads.scoring import PassageScores, score_text
+from kglm.heads.tables import GraphTables
 from kglm.kg.graph import KnowledgeGraph
 from kglm.pretrained.base import BaseModel
 from kglm.text.document import read_documents
@@ -86,7 +87,9 @@ def forward(run: str, kg: Path, data: Path, rounds: int) -> Row:
     return total | {"heads_share": 100 * total["heads"] / total["base"], "dtype": str(base.model.dtype)}
 
 
-def _article(opened: HeadsRun, tables: Any, whole: Any, links: Any, rounds: int) -> dict[str, float]:
+def _article(
+    opened: HeadsRun, tables: GraphTables, whole: Passage, links: Sequence[Link], rounds: int
+) -> dict[str, float]:
     base = opened.base
     ids, middle = whole.ids[:SUBWORDS], base.feature_layers[0]
     short = cut(whole, SUBWORDS)
@@ -109,11 +112,19 @@ def _article(opened: HeadsRun, tables: Any, whole: Any, links: Any, rounds: int)
     return seconds | {"subwords": float(len(ids)), "links": float(len(kept))}
 
 
-def cut(whole: Any, count: int) -> Any:
+def cut(whole: Passage, count: int) -> Passage:
     """The first subwords of a passage."""
-    mentions = [each for each in whole.mentions if each.end <= count]
-    changed = {"ids": whole.ids[:count], "end_T": whole.end_T[:count], "word_T": whole.word_T[:count]}
-    return replace(whole, **changed, begins_T=whole.begins_T[:count], mentions=mentions)
+    end_T, word_T = whole.end_T[:count], whole.word_T[:count]
+    return replace(
+        whole,
+        text=whole.text[: end_T[-1]],
+        ids=whole.ids[:count],
+        end_T=end_T,
+        word_T=word_T,
+        begins_T=whole.begins_T[:count],
+        surface=whole.surface[: word_T[-1] + 1],
+        mentions=tuple(each for each in whole.mentions if each.end <= count),
+    )
 
 
 def decode(model: Model, base: BaseModel, rounds: int, words: int = 40, texts: int = 4) -> Row:
