@@ -204,30 +204,33 @@ def block(form: Format, name: str, facts: Sequence[str], statement: str, *, answ
 # Answers
 
 
-def full_names(graph: KnowledgeGraph, id: str) -> list[str]:
-    """Names that an answer may begin with: of a date those with its year, and with its day if it has one."""
+def full_names(graph: KnowledgeGraph, id: str, prompt: str = "") -> list[str]:
+    """Names that an answer may begin with: of a date those with its year, and with its day if it has one.
+
+    After a prompt that ends in "in", the day may be left out.
+    """
     node = graph.number(id)
     names = list(graph.aliases(node))
     if is_date(id):
         date = Date.parse_id(id)
         names = [name for name in names if str(abs(date.year)) in name]
-        if date.precision >= DAY:
+        if date.precision >= DAY and not prompt.endswith(" in"):
             longer = [name for name in names if len(re.findall(r"\w+", name)) >= 3]
             return longer or names
     return names
 
 
-def is_right(graph: KnowledgeGraph, tails: Sequence[str], text: str) -> bool:
+def is_right(graph: KnowledgeGraph, question: Question, text: str) -> bool:
     """True if a text begins with a name of a right object."""
     said = re.sub(r"^(?:in|on|at|by|a|an|the)\s+", "", " ".join(text.casefold().split()).lstrip(" .,:;\"'“*-"))
     said = re.sub(r"^(?:a|an|the)\s+", "", said)
-    names = {normal(name) for tail in tails for name in full_names(graph, tail)}
+    names = {normal(name) for tail in question.tails for name in full_names(graph, tail, question.prompt)}
     return any(re.match(rf"{re.escape(name)}(?!\w|[.,]\d)", said) for name in names if name)
 
 
-def is_inside(graph: KnowledgeGraph, tails: Sequence[str], text: str) -> bool:
+def is_inside(graph: KnowledgeGraph, question: Question, text: str) -> bool:
     """True if the text has a name of a right object anywhere: more lenient than `is_right`."""
-    names = {name.casefold() for tail in tails for name in full_names(graph, tail)}
+    names = {name.casefold() for tail in question.tails for name in full_names(graph, tail, question.prompt)}
     return any(re.search(rf"(?<![\w.,]){re.escape(name)}(?!\w|[.,]\d)", text.casefold()) for name in names if name)
 
 
@@ -297,8 +300,8 @@ class Asker(NamedTuple):
             text = base.subwords.decode(written)
             found |= {
                 f"{way}_text": text,
-                f"{way}_right": is_right(graph, question.tails, text),
-                f"{way}_inside": is_inside(graph, question.tails, text),
+                f"{way}_right": is_right(graph, question, text),
+                f"{way}_inside": is_inside(graph, question, text),
                 f"{way}_subwords": len(ids) + len(written),
                 f"{way}_seconds": reading + time.perf_counter() - started,
             }
@@ -319,14 +322,13 @@ def ours(model: Model, base: BaseModel, bucket: str, question: Question, how: st
     first = found.answers[0] if found.answers else None
     seconds = time.perf_counter() - started
     text = first.text if first else ""
-    whole = first is not None and first.entity is not None and first.entity.id in question.tails
     read = len(base.subwords.encode(question.prompt).ids)
     return {
         "bucket": bucket,
         **question.to_json(),
         "text": text,
-        "right": whole or is_right(model.graph, question.tails, text),
-        "inside": whole or is_inside(model.graph, question.tails, text),
+        "right": is_right(model.graph, question, text),
+        "inside": is_inside(model.graph, question, text),
         "subwords": read + len(base.subwords.encode(" " + text).ids),
         "seconds": seconds,
         "subject_found": any(mention.id == question.subject for mention in found.mentions),
