@@ -91,7 +91,9 @@ class LetterWorld:
         )
         with torch.random.fork_rng():
             torch.manual_seed(seed)
-            self.heads = Heads(HeadsConfig(state=8, relation=4, missing=missing), self.base.model.config.hidden, 6)
+            self.heads = Heads(
+                HeadsConfig(state=8, relation=4, missing=missing, max_tails=max_tails), self.base.model.config.hidden, 6
+            )
             for parameter in self.heads.parameters():
                 parameter.data += 0.5 * torch.randn_like(parameter)
             self.heads.types.bias.data += torch.tensor([-1.0, 2.0, 1.0])
@@ -101,15 +103,18 @@ class LetterWorld:
         """Links of mentions of one subword, given the positions behind them."""
         return [Link(max(end - 1, 0), end, self.graph.number(id), p) for end, id, p in links]
 
-    def prepared(self, ids: Sequence[int], links: Sequence[Link]) -> Prepared:
+    def passage(self, ids: Sequence[int]) -> Passage:
         """A text given as subwords, each a word of its own."""
         count = len(ids)
-        surface = [START, *(LETTERS[id].replace("Ġ", "").strip() or "." for id in ids)]
+        surface = [START, *(LETTERS[id].replace("Ġ", "").strip() or ";" for id in ids)]
         texts = [self.base.subwords.texts[id] for id in ids]
-        ends = np.cumsum([len(text) for text in texts])
+        ends = np.cumsum([len(text) for text in texts]).astype(np.int64)
         words = np.arange(1, count + 1)
-        passage = Passage("toy", "".join(texts), list(ids), ends, words, np.ones(count, np.bool_), surface, ())
-        return prepare(passage, compute(self.base, ids), self.tables, links, self.max_tails)
+        return Passage("toy", "".join(texts), list(ids), ends, words, np.ones(count, np.bool_), surface, ())
+
+    def prepared(self, ids: Sequence[int], links: Sequence[Link]) -> Prepared:
+        """A text given as subwords, ready to be scored."""
+        return prepare(self.passage(ids), compute(self.base, ids), self.tables, links, self.max_tails)
 
 
 def brute_force(world: LetterWorld, prepared: Prepared) -> float:

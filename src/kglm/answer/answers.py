@@ -26,7 +26,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -62,6 +62,14 @@ class RankedAnswer(NamedTuple):
     node: int
     """The entity, or -1 for a plain word."""
     reasons: tuple[Derivation, ...]
+
+
+class Ranking(Protocol):
+    """Answers of a text, best first."""
+
+    def top(self, count: int) -> list[RankedAnswer]:
+        """The most probable answers."""
+        ...
 
 
 class _Key(NamedTuple):
@@ -170,7 +178,7 @@ class Answers:
         for way in ways:
             groups.setdefault((way.lead.words, way.said), []).append(way)
         best = max(groups.values(), key=lambda group: sum(way.reason.p for way in group))[0]
-        reasons = _merged(
+        reasons = merged(
             reason
             for (_, said), group in groups.items()
             for reason in (
@@ -207,7 +215,7 @@ class Answers:
                 part = p * share * derivation.p / math.exp(log_p)
                 found.append(derivation._replace(p=part, type=Type.CONTINUE))
         rest = p - sum(each.p for each in found)  # it began in a way that is not enumerated
-        return _merged(found) + ([Derivation(rest, Type.CONTINUE, node)] if rest > UNEXPLAINED * p else [])
+        return merged(found) + ([Derivation(rest, Type.CONTINUE, node)] if rest > UNEXPLAINED * p else [])
 
 
 def _function_words(lead: _Lead) -> Iterator[tuple[str, float]]:
@@ -227,7 +235,7 @@ def _starts(following: NextWords, node: int) -> Iterator[Derivation]:
             yield Derivation(p, TYPES[kind], node, parent, relation)
 
 
-def _merged(reasons: Iterable[Derivation]) -> list[Derivation]:
+def merged(reasons: Iterable[Derivation]) -> list[Derivation]:
     """The sum of equal explanations, the most probable first."""
     mass: dict[Derivation, float] = {}
     for reason in reasons:

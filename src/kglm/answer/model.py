@@ -9,7 +9,6 @@ Nothing here changes a stored graph: an edited model has the same weights and a 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -19,15 +18,14 @@ from typing import Literal, TypedDict, Unpack, get_args
 from kglm import bundled
 from kglm.answer.completion import Completion, GeneratedWord
 from kglm.answer.generate import GenerateConfig, generate
+from kglm.answer.given import Edit, edited_graph, parse_spans, text_words
 from kglm.answer.mentions import LinkedMention, linked_mentions
 from kglm.answer.next_word import NextWordConfig, next_words
 from kglm.answer.reading import Annotation, Reading, Span, check_annotation, read
 from kglm.answer.running import unfinished_name_start, with_running
 from kglm.answer.sampled import read_sampled
-from kglm.errors import ConfigError, DataError
-from kglm.kg.edits import FactEdit, NewEntity
+from kglm.errors import ConfigError
 from kglm.kg.graph import KnowledgeGraph
-from kglm.kg.resolve import parse_fact
 from kglm.linking.joint import joint_links, marginal_links, most_probable_spans
 from kglm.linking.linker import LinkedName, Linker
 from kglm.linking.name_index import NameIndex
@@ -35,17 +33,13 @@ from kglm.linking.prompts import NIL_BIAS, PromptLinker
 from kglm.marginal.particle import ParticleConfig
 from kglm.model.kglm import Kglm
 from kglm.runs.run import Run
-from kglm.text.document import END, START
-from kglm.text.tokenizer import tokenizer
+from kglm.text.document import START
 
 Links = Literal["average", "best", "sampled", "none"]
 """How to link names whose entity is not given: average over the likely annotations, take the most likely one, sample
 annotations from the model's posterior, or link none."""
-Edit = str | FactEdit | NewEntity
-"""A text such as "France | capital | Lyon" becomes the only fact of its head and relation."""
 PARTICLES = 100
 """Particles that approximate the posterior with links "sampled"."""
-_WORD_RANGE = re.compile(r"(\d+)\s*:\s*(\d+)")
 
 
 class GenerateOptions(TypedDict, total=False):
@@ -112,12 +106,7 @@ class FactAwareLM:
 
         model.edited("France | capital | Lyon")
         """
-        fork = self.graph.fork()
-        for edit in [edits] if isinstance(edits, Edit) else edits:
-            step = FactEdit("set", *parse_fact(fork, edit)) if isinstance(edit, str) else edit
-            if not (isinstance(edit, str) and _holds(fork, step)):
-                fork.edit([step])
-        return FactAwareLM(self.run.on(fork), self)
+        return FactAwareLM(self.run.on(edited_graph(self.graph, edits)), self)
 
     # Prompts
 
@@ -125,9 +114,7 @@ class FactAwareLM:
         """The words of a prompt, `@@END@@` between sentences as in the corpus; a list only loses `@@START@@`."""
         if not isinstance(prompt, str):
             return list(prompt[1:] if list(prompt[:1]) == [START] else prompt)
-        sentences = [[token.text for token in sentence] for sentence in tokenizer().sentences(prompt)]
-        words = [word for sentence in sentences for word in (*sentence, END)][:-1]
-        return words[1:] if words[:1] == [START] else words
+        return text_words(prompt)
 
     def link(self, prompt: str | Sequence[str], entities: Sequence[str | Span] = ()) -> list[LinkedMention]:
         """Find names in a text and list the entities they may refer to, with probabilities."""
@@ -138,20 +125,7 @@ class FactAwareLM:
 
     def spans(self, words: Sequence[str], entities: Sequence[str | Span]) -> list[Span]:
         """Parse given mentions: "0:2=Q76" by word positions, "Barack Obama=Q76" by the words themselves."""
-        return [each if isinstance(each, Span) else self._span(words, each) for each in entities]
-
-    def _span(self, words: Sequence[str], text: str) -> Span:
-        where, equals, id = text.rpartition("=")
-        if not equals:
-            raise DataError(f"{text!r} names no entity", remedy='write it like "0:2=Q76" or "Barack Obama=Q76"')
-        node = self.graph.number(id.strip())
-        if match := _WORD_RANGE.fullmatch(where.strip()):
-            return Span(int(match[1]), int(match[2]), node)
-        name = tokenizer().words(where)
-        for start in range(len(words) - len(name) + 1):
-            if name and list(words[start : start + len(name)]) == name:
-                return Span(start, start + len(name), node)
-        raise DataError(f"the prompt does not contain {where!r}", remedy="give words of the prompt, or their positions")
+        return parse_spans(self.graph, words, entities)
 
     def read(
         self,
@@ -234,17 +208,6 @@ class FactAwareLM:
         reading, _ = self.read(prompt, entities, links=links, seed=config.seed)
         for (word, p, derivation), _ in generate(reading, config, pause=pause):
             yield GeneratedWord.of(self.graph, word, p, derivation)
-
-
-def _holds(graph: KnowledgeGraph, step: FactEdit | NewEntity) -> bool:
-    """True if the graph already has this fact as the only one of its head and relation."""
-    if not isinstance(step, FactEdit):
-        return False
-    head, relation, tail = graph.find(step.head), graph.find_relation(step.relation), graph.find(step.tail)
-    if head is None or relation is None or tail is None:
-        return False
-    tails = graph.tails(head, relation)
-    return len(tails) == 1 and int(tails[0]) == tail
 
 
 def load(run: str | Path | None = None, *, kg: str | Path | KnowledgeGraph | None = None) -> FactAwareLM:

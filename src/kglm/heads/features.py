@@ -6,8 +6,8 @@
 
 States depend on the text only, never on its annotation. Texts are stored in shards of about `SHARD` subwords, each one
 artefact, `HASH/`, where the hash is that of its subwords, the base, and window and stride: a run that is interrupted
-goes on with the next shard, and shards stay valid whatever else changes. Features are kept in half precision:
-2 × 2 × 576 bytes a subword for SmolLM2, 3 GB for a million words. Beyond `limit` bytes, further shards are computed each time.
+goes on with the next shard, and shards stay valid whatever else changes. Features are kept in half precision: 2 × 2 ×
+576 bytes a subword for SmolLM2, 3 GB for a million words. Beyond `limit` bytes, shards are computed each time.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def compute(base: BaseModel, ids: Sequence[int], *, window: int = WINDOW, stride
         skip = each.first - each.begin
         last_TD = found.last_BTD[0, skip:]
         next_T = fed[each.first + 1 : each.end + 1]
-        parts.append((found.after[middle][0, skip:].half(), last_TD.half(), *_scores(base, last_TD, next_T)))
+        parts.append((found.after[middle][0, skip:].half(), last_TD.half(), *next_log_probs(base, last_TD, next_T)))
     if not parts:
         empty, size = torch.zeros(0), base.model.config.hidden
         return Features(fed[:0], empty.new_zeros(0, size).half(), empty.new_zeros(0, size).half(), empty, empty)
@@ -70,8 +70,8 @@ def compute(base: BaseModel, ids: Sequence[int], *, window: int = WINDOW, stride
     return Features(fed[1:], middle_TD, last_TD, log_z_T, log_p_T)
 
 
-def _scores(base: BaseModel, last_TD: Tensor, next_T: Tensor) -> tuple[Tensor, Tensor]:
-    """log z and log p of the next subwords."""
+def next_log_probs(base: BaseModel, last_TD: Tensor, next_T: Tensor) -> tuple[Tensor, Tensor]:
+    """log Σ exp of the base's scores after states of the last layer, and log p_B of the next subwords."""
     log_z, log_p = [], []
     for first in range(0, len(last_TD), PIECE):
         logits_TV = base.model.logits(last_TD[first : first + PIECE])
@@ -101,7 +101,7 @@ def _rows(base: BaseModel, texts: Sequence[Sequence[int]]) -> Iterator[Features]
     read = base.model.hidden(fed[:, :-1], after=(middle,))
     inside = torch.arange(width) < torch.tensor([len(ids) for ids in texts])[:, None]
     last_ND, middle_ND, next_N = read.last_BTD[inside], read.after[middle][inside], fed[:, 1:][inside]
-    log_z_N, log_p_N = _scores(base, last_ND, next_N)
+    log_z_N, log_p_N = next_log_probs(base, last_ND, next_N)
     first = 0
     for ids in texts:
         part = slice(first, first + len(ids))

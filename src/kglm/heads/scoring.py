@@ -12,7 +12,7 @@ offers the subword that is said, need more than the base's probability.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from kglm.heads.model import Heads, MentionState, Type
+from kglm.heads.model import ClauseScores, Heads, MentionState, Type
 from kglm.heads.names import Children
 from kglm.heads.objective import begun_gain, outside_states
 from kglm.heads.prepared import CONTINUE_FEATURE, Prepared, Start
@@ -31,6 +31,9 @@ LIKELY = 0.05
 """p(related) from which the sentence encoder takes a closer look at the clause before a word."""
 DROPPED = 1e-9
 """Share of the probability below which a state is no longer followed; the result is then a lower bound."""
+
+
+Look = Callable[[Tensor], ClauseScores | None]
 
 
 class Running(NamedTuple):
@@ -73,16 +76,36 @@ class PassageScores:
     begun_gain_T: Floats
     """p(subword | a name that the base has begun goes on) / p_B(subword)."""
     starts: list[dict[int, list[Start]]] = field(repr=False)
+    base_V: Tensor | None = field(default=None, repr=False)
+    """log p_B of all subwords, if this is a single position."""
     tails: dict[TailGroup, dict[int, float]] = field(default_factory=dict, repr=False)
     """π(e | p, r) of groups that were asked for."""
 
     @classmethod
-    def of(cls, heads: Heads, prepared: Prepared) -> PassageScores:
-        """Run the heads over a passage."""
-        features, count = prepared.features, len(prepared.passage.ids)
+    def of(
+        cls,
+        heads: Heads,
+        prepared: Prepared,
+        *,
+        trust: float = 0.0,
+        g_TG: Tensor | None = None,
+        base_V: Tensor | None = None,
+        look: Look | None = None,
+        starts: list[dict[int, list[Start]]] | None = None,
+        vector_RK: Tensor | None = None,
+    ) -> PassageScores:
+        """Run the heads over a passage.
+
+        `trust` is added to the scores of `related` and `continue`: 0 is the trained model, −inf the base alone. `g_TG`
+        are the states, if they are known, `starts` and `vector_RK` as well; `look` gives the clauses to look at
+        closely, of positions where a fact is likely. With `base_V`, the passage is the position after a text.
+        """
+        features, count = prepared.features, len(prepared.feature_TQ)
         with torch.no_grad():
-            g_TG = heads.states(features.middle_TD[None], features.last_TD[None])[0][0]
-            vector_RK = heads.relation_vectors(prepared.tables.key_RD)
+            if g_TG is None:
+                g_TG = heads.states(features.middle_TD[None], features.last_TD[None])[0][0]
+            if vector_RK is None:
+                vector_RK = heads.relation_vectors(prepared.tables.key_RD)
             score_T3 = heads.types(g_TG)
             legal_T3 = torch.tensor([True, False, False]).repeat(count, 1)
             empty = np.zeros((count, 0))
@@ -91,8 +114,10 @@ class PassageScores:
                 legal_T3[:, Type.RELATED] = (prepared.places.log_p_TP > -math.inf).any(-1)
             legal_T3[:, Type.CONTINUE] = prepared.begun.legal_T
             none_T3 = heads.type_log_probs(score_T3, outside_states(prepared), prepared.feature_TQ, legal_T3).exp()
-            likely_T = (none_T3[:, Type.RELATED] >= LIKELY) & torch.from_numpy(prepared.passage.begins_T)
-            closer = prepared.clause_scores(likely_T.nonzero()[:, 0].tolist())
+            closer = (look or prepared.clauses_before_words)(none_T3[:, Type.RELATED] >= LIKELY)
+            if trust:
+                score_T3 = score_T3 + torch.tensor([0.0, trust, trust])
+                none_T3 = heads.type_log_probs(score_T3, outside_states(prepared), prepared.feature_TQ, legal_T3).exp()
             relation_TR = heads.relation_scores(g_TG, vector_RK, prepared.cues(0, count), closer)
             handicap_T = heads.handicaps(g_TG)
             if len(prepared.local):
@@ -103,18 +128,34 @@ class PassageScores:
                     lacking_TP = lacking_TP + heads.share_of(relation_TR, log_z, prepared.large_PR)
                 share_T = array((parent * lacking_TP).sum(-1))
                 parent_TP, log_z_TP = array(parent), array(log_z)
-            gain_T = begun_gain(heads, prepared).exp()
+            gain_T = begun_gain(heads, prepared).exp() if base_V is None else torch.zeros(count)
         return cls(
             prepared, heads, g_TG, array(score_T3), array(none_T3), parent_TP, array(relation_TR), array(handicap_T),
-            log_z_TP, share_T, array(gain_T), prepared.starts(),
+            log_z_TP, share_T, array(gain_T), prepared.starts() if starts is None else starts, base_V,
         )  # fmt: skip
 
-    def base_log_probs(self, t: int, subwords: list[int]) -> Floats:
+    def base_log_probs(self, t: int, subwords: Sequence[int]) -> Floats:
         """log p_B of some subwords at a position."""
+        if self.base_V is not None:
+            return array(self.base_V[torch.tensor(subwords)])
         tables, features = self.prepared.tables, self.prepared.features
         weight_ND = tables.embedding_VD[torch.tensor(subwords)]
         scores = (weight_ND * features.last_TD[t].to(weight_ND.dtype)).float().sum(-1) - features.log_z_T[t]
         return array(scores)
+
+    def begun_probs(self, t: int) -> dict[int, float]:
+        """p(next subword | a name that the base has begun goes on)."""
+        begun = self.prepared.begun
+        at = begun.position_Y == t
+        with torch.no_grad():
+            p_Y = self.heads.begun_scores(begun.log_weight_Y[at], begun.base_Y[at]).softmax(0)
+        return dict(zip(begun.subword_Y[at].tolist(), p_Y.tolist(), strict=True))
+
+    def begun_gain(self, t: int, subword: int, p_base: float) -> float:
+        """p(subword | a name that the base has begun goes on) / p_B(subword)."""
+        if self.base_V is None:
+            return float(self.begun_gain_T[t])
+        return self.begun_probs(t).get(subword, 0.0) / p_base
 
     def name_probs(self, t: int, children: Children) -> dict[int, float]:
         """p(next subword | entity, prefix)."""
@@ -152,22 +193,31 @@ class PassageScores:
             for start in starts.get(subword, ()) if parent > 0 else ():
                 log_relation = self.relation_TR[t, start.relation] - self.log_z_TP[t, slot]
                 node = self.prepared.local.mentioned.nodes[slot]
-                share = self.tail_prob(TailGroup(t, node, start.relation), start)
+                share = self.tail_prob(TailGroup(t, node, start.relation), start.tail, start.size)
                 yield Fact(parent * math.exp(log_relation) * share, node, start.relation, start.tail)
 
-    def tail_prob(self, group: TailGroup, start: Start) -> float:
-        """π(e | p, r) at a position."""
-        if not is_scored(start.size):
-            return 1 / start.size
+    def tail_prob(self, group: TailGroup, tail: int, size: int) -> float:
+        """π(e | p, r) at a position, for a relation with `size` tails."""
+        if not is_scored(size):
+            return 1 / size
         if group not in self.tails:
-            prepared = self.prepared
-            surface, word_T = prepared.passage.surface, prepared.passage.word_T.tolist()
-            inputs = tail_inputs([group], surface, word_T, prepared.tables, prepared.features)
-            with torch.no_grad():
-                g_YG = self.g_TG[group.position].expand(len(inputs.tail_Y), -1)
-                p_Y = tail_log_probs(self.heads, g_YG, inputs, 1).exp()
-            self.tails[group] = dict(zip(inputs.tail_Y.tolist(), p_Y.tolist(), strict=True))
-        return self.tails[group][start.tail]
+            self.score_tails([group])
+        return self.tails[group][tail]
+
+    def score_tails(self, groups: Sequence[TailGroup]) -> None:
+        """Score the tails of some groups at once."""
+        if not groups:
+            return
+        prepared, surface = self.prepared, self.prepared.passage.surface
+        word_T = [len(surface)] if self.base_V is not None else prepared.passage.word_T.tolist()
+        inputs = tail_inputs(groups, surface, word_T, prepared.tables, prepared.features)
+        with torch.no_grad():
+            g_YG = self.g_TG[torch.tensor([group.position for group in groups])][inputs.group_Y]
+            p_Y = tail_log_probs(self.heads, g_YG, inputs, len(groups)).exp()
+        for group in groups:
+            self.tails[group] = {}
+        for n, tail, p in zip(inputs.group_Y.tolist(), inputs.tail_Y.tolist(), p_Y.tolist(), strict=True):
+            self.tails[groups[n]][tail] = p
 
 
 class TextScore(NamedTuple):
@@ -177,6 +227,8 @@ class TextScore(NamedTuple):
     base_T: Floats
     states: list[dict[State, float]]
     """Posterior of the running mention before each subword."""
+    end: dict[State, float]
+    """Posterior of the running mention after the last one."""
 
 
 def score_text(scores: PassageScores) -> TextScore:
@@ -196,7 +248,7 @@ def score_text(scores: PassageScores) -> TextScore:
             continue
         total, weights = step(scores, t, subword, weights, math.exp(base_T[t]))
         log_p_T[t] = math.log(total)
-    return TextScore(log_p_T, base_T, states)
+    return TextScore(log_p_T, base_T, states, weights)
 
 
 def step(
@@ -210,7 +262,7 @@ def step(
         p_3 = scores.types(t, state)
         plain = weight * (p_3[Type.PLAIN] + p_3[Type.RELATED] * scores.plain_share_T[t]) * p_base
         if state is None:
-            plain += weight * p_3[Type.CONTINUE] * scores.begun_gain_T[t] * p_base
+            plain += weight * p_3[Type.CONTINUE] * scores.begun_gain(t, subword, p_base) * p_base
         after[None] = after.get(None, 0.0) + float(plain)
         p_related += weight * float(p_3[Type.RELATED])
         if state is not None and p_3[Type.CONTINUE] > 0:
