@@ -12,7 +12,7 @@ Then the asked facts are removed, one subject and relation at a time, and the st
 missing     it says that a fact is missing (recall); `precision`: of all prompts where it says so, with or without the
             fact in the graph, the share of those without
 named       it names the removed relation of the subject
-plain       it answers with plain words, not with another fact
+plain       it answers with plain words, or to a question that it finds no fact; but not with another fact
 other       it answers with another fact of the graph: wrong
 """
 
@@ -160,15 +160,17 @@ def spoken(answer: Any, graph: KnowledgeGraph, question: Question, accepted: Acc
     text = answer.text or ""
     said = any(re.search(rf"(?<![\w.,]){re.escape(name)}(?!\w|[.,]\d)", text, re.IGNORECASE) for name in names)
     right = [accepted.answer(each) for each in answer.answers[:TOP]]
-    missing = answer.missing[0] if isinstance(answer.missing, tuple | list) and answer.missing else answer.missing
+    missing = answer.missing[0] if answer.missing else None
     return {
         "text": answer.text,
+        "note": answer.note,
         "said": said,
         "answer1": any(right[:1]),
         "answer5": any(right),
         "answers": [(each.text, each.entity and each.entity.id, round(each.p, 6)) for each in answer.answers[:TOP]],
-        "says_missing": answer.text is None or bool(getattr(answer, "asks_for_missing", False)),
-        "missing": str(missing) if missing else None,
+        "says_missing": bool(answer.asks_for_missing),
+        "missing": missing and {"p": missing.p, "parent": missing.parent.id, "relation": missing.relation.id},
+        "linked": [(mention.text, mention.id, round(mention.p, 4)) for mention in answer.mentions],
     }
 
 
@@ -179,12 +181,14 @@ def removed(model: Model, question: Question) -> Row:
     found = question.to_json() | {"how": "linked", "removed": True}
     accepted = Accepted.of(model.graph, question.tails)
     if question.kind in ASKED:
-        return {**found, **spoken(edited.ask(question.prompt), model.graph, question, accepted)}
-    row = judged(complete(edited, question), accepted)
+        row = spoken(edited.ask(question.prompt), model.graph, question, accepted)
+        outcome = "missing" if row["says_missing"] else "plain" if row["text"] is None else "other"
+    else:
+        row = judged(complete(edited, question), accepted)
+        first = row["answers"][0] if row["answers"] else ("", None, 0.0)
+        outcome = "missing" if row["says_missing"] else "plain" if first[1] is None else "other"
     missing = row["missing"] or {}
     named = (missing.get("parent"), missing.get("relation")) == (question.subject, question.relation)
-    first = row["answers"][0] if row["answers"] else ("", None, 0.0)
-    outcome = "missing" if row["says_missing"] else "plain" if first[1] is None else "other"
     return {**found, **row, "named": named and row["says_missing"], "outcome": outcome}
 
 
@@ -225,12 +229,9 @@ def missing_table(name: str, rows: Sequence[Row]) -> list[Row]:
                 "recall": share(without, "says_missing"),
                 "precision": 100 * sum(row["removed"] for row in said) / len(said) if said else None,
                 "false": share(there, "says_missing"),
-                **{
-                    key: 100 * sum(row.get("outcome") == key for row in without) / len(without)
-                    for key in ("plain", "other")
-                    if kinds[0] in STATEMENTS
-                },
-                "named": share(without, "named") if kinds[0] in STATEMENTS else None,
+                "named": share(without, "named"),
+                **{key: 100 * sum(row["outcome"] == key for row in without) / len(without)
+                   for key in ("plain", "other")},
             })  # fmt: skip
     return found
 
