@@ -14,6 +14,7 @@ from kglm.answer.mentions import LinkedMention, linked_mentions
 from kglm.answer.missing import says_missing
 from kglm.answer.next_word import Derivation, Distribution, MissingFact, NextWordConfig, NextWords
 from kglm.answer.reading import Reading
+from kglm.answer.sentences import asked_for
 from kglm.heads.meanings import RelationList
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import REFLEXIVE, REVERSE, REVERSE_LABEL
@@ -219,9 +220,9 @@ class Missing:
 
     def __str__(self) -> str:
         """For people: "the text asks for the spouse of Angela Merkel (p 0.80); the graph has none"."""
-        asked = f"the {self.relation} of {self.parent}"
-        if self.relation.id.startswith(REVERSE):
-            asked = f"what has {self.parent} as its {self.relation.label.removeprefix(REVERSE_LABEL)}"
+        reverse = self.relation.id.startswith(REVERSE)
+        label = self.relation.label.removeprefix(REVERSE_LABEL)
+        asked = asked_for(self.parent.label, label, reverse=reverse)
         return f"the text asks for {asked} (p {self.p:.2f}); the graph has none"
 
     def to_json(self) -> dict[str, Any]:
@@ -262,6 +263,10 @@ class GeneratedWord:
     word: str
     p: float
     reason: Reason
+    text: str | None = None
+    """The word with the blank before it, if that does not follow from the words."""
+    supported: bool | None = None
+    """For a name, a date or a number: True if the graph or the prompt supports it. None for other words."""
 
     @classmethod
     def of(cls, graph: KnowledgeGraph, word: str, p: float, derivation: Derivation) -> GeneratedWord:
@@ -272,7 +277,8 @@ class GeneratedWord:
         return f"{self.word}  {self.p:.1%}  {self.reason}"
 
     def to_json(self) -> dict[str, Any]:
-        return {"word": self.word, "p": self.p, "reason": self.reason.to_json()}
+        more = {} if self.text is None else {"text": self.text, "supported": self.supported}
+        return {"word": self.word, "p": self.p, "reason": self.reason.to_json(), **more}
 
 
 @dataclass(frozen=True)
@@ -385,16 +391,3 @@ def _relation(graph: KnowledgeGraph, relation: int, relations: RelationList | No
     if relations is not None:
         return Named(relations.id(relation), relations.label(relation))
     return Named(graph.relation_id(relation), graph.relation_label(relation))
-
-
-__all__ = [
-    "Answer",
-    "Completion",
-    "GeneratedWord",
-    "Missing",
-    "Named",
-    "Reason",
-    "Reasons",
-    "Word",
-    "linked_mentions",
-]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, TypedDict, Unpack, get_args
+from typing import TYPE_CHECKING, Literal, NoReturn, TypedDict, Unpack, get_args
 
 from kglm import bundled
 from kglm.answer.completion import Completion, GeneratedWord
@@ -25,6 +25,7 @@ from kglm.answer.reading import Annotation, Reading, Span, check_annotation, rea
 from kglm.answer.running import unfinished_name_start, with_running
 from kglm.answer.sampled import read_sampled
 from kglm.errors import ConfigError
+from kglm.heads.store import is_heads
 from kglm.kg.graph import KnowledgeGraph
 from kglm.linking.joint import joint_links, marginal_links, most_probable_spans
 from kglm.linking.linker import LinkedName, Linker
@@ -32,12 +33,17 @@ from kglm.linking.name_index import NameIndex
 from kglm.linking.prompts import NIL_BIAS, PromptLinker
 from kglm.marginal.particle import ParticleConfig
 from kglm.model.kglm import Kglm
+from kglm.pretrained.sources import is_installed
 from kglm.runs.run import Run
 from kglm.text.document import START
+
+if TYPE_CHECKING:
+    from kglm.answer.pretrained.model import PretrainedLM
 
 Links = Literal["average", "best", "sampled", "none"]
 """How to link names whose entity is not given: average over the likely annotations, take the most likely one, sample
 annotations from the model's posterior, or link none."""
+NO_HEADS = "no trained heads for a pretrained language model are installed"
 PARTICLES = 100
 """Particles that approximate the posterior with links "sampled"."""
 
@@ -197,6 +203,13 @@ class FactAwareLM:
         """
         return self._generate(prompt, entities, replace(config or GenerateConfig(), **options), links, pause)
 
+    def ask(self, *_: object, **__: object) -> NoReturn:
+        """Questions are answered by pretrained models only: this raises an error."""
+        raise ConfigError(
+            "this model answers no questions",
+            remedy="complete a sentence, or use a run of heads: see docs/pretrained.md",
+        )
+
     def _generate(
         self,
         prompt: str | Sequence[str],
@@ -210,9 +223,37 @@ class FactAwareLM:
             yield GeneratedWord.of(self.graph, word, p, derivation)
 
 
-def load(run: str | Path | None = None, *, kg: str | Path | KnowledgeGraph | None = None) -> FactAwareLM:
-    """Load a trained run; without one, `quickstart/kglm` if it exists here, else the model that comes with kglm.
+def load(
+    run: str | Path | None = None,
+    *,
+    kg: str | Path | KnowledgeGraph | None = None,
+    base: str | Path | None = None,
+    trust: float | None = None,
+) -> FactAwareLM | PretrainedLM:
+    """Load a trained run: of an LSTM model, or of heads on a pretrained language model.
+
+    Without a run: with `kg` or `base`, the heads that come with kglm, if there are any; else `quickstart/kglm` if it
+    exists here, else the model that comes with kglm. `base` and `trust` are for pretrained models: see `PretrainedLM`.
 
     model = kglm.load("own-run", kg="other.kg")
     """
-    return FactAwareLM.open(bundled.default_run() if run is None else run, kg=kg)
+    home = default_run(kg, base) if run is None else Path(run)
+    if not is_heads(home):
+        if base is not None or trust is not None:
+            raise ConfigError(
+                "is a run without a pretrained language model", place=home, remedy="leave out the base and the trust"
+            )
+        return FactAwareLM.open(home, kg=kg)
+    from kglm.answer.pretrained.model import TRUST, PretrainedLM
+
+    return PretrainedLM.open(home, kg=kg, base=base, trust=TRUST if trust is None else trust)
+
+
+def default_run(kg: str | Path | KnowledgeGraph | None = None, base: str | Path | None = None) -> Path:
+    """The run to use when none is named."""
+    heads = bundled.default_heads()
+    if base is not None and heads is None:
+        raise ConfigError(NO_HEADS, remedy=f"name a run of heads, or set {bundled.HEADS_VARIABLE} to one")
+    if heads is not None and (base is not None or (kg is not None and is_installed())):
+        return heads
+    return bundled.default_run()

@@ -73,6 +73,18 @@ def _reverse(subject: str, relation: str, values: Sequence[str], listed: str, ma
     return _sentence(f"{values[0]} {verb} {subject}, and so {does[0] if single else does[1]} {others}")
 
 
+def asked_for(subject: str, relation: str, *, reverse: bool = False) -> str:
+    """What a text asks for, as a noun phrase; `relation` is the label of the forward relation.
+
+    >>> asked_for("France", "capital"), asked_for("Nora Feld", "reports to")
+    ('the capital of France', 'what Nora Feld reports to')
+    """
+    verb = verb_phrase(relation)
+    if reverse:
+        return f"what {verb} {subject}" if verb else f"what has {subject} as its {relation}"
+    return f"what {subject} {verb}" if verb else f"the {relation} of {subject}"
+
+
 def verb_phrase(relation: str) -> str | None:
     """The label of a relation as the verb of a sentence; None for a noun phrase.
 

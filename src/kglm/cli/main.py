@@ -109,6 +109,7 @@ app.add_typer(
 )
 app.add_typer(tables.app, name="table", rich_help_panel=MEASURE)
 app.command("complete", rich_help_panel=USE)(answers.complete)
+app.command("ask", rich_help_panel=USE)(answers.ask)
 app.command("generate", rich_help_panel=USE)(answers.generate)
 app.command("link", rich_help_panel=USE)(answers.link)
 app.command("serve", rich_help_panel=USE)(serving.serve)

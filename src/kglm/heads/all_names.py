@@ -65,6 +65,7 @@ class AllNames:
         self._weight_N = weight_N
         self.whole = Range(0, len(row_NL), 0)
         self.continuations = lru_cache(1 << 16)(self._continuations)
+        self.after = lru_cache(1 << 18)(self._after)
 
     @classmethod
     def of(cls, graph: KnowledgeGraph, subwords: Subwords, *, any_case: bool = False) -> AllNames:
@@ -125,12 +126,12 @@ class AllNames:
             found = None if found is None else self.after(found, id)
         return found
 
-    def after(self, where: Range, id: int) -> Range | None:
+    def _after(self, where: Range, id: int) -> Range | None:
         """The names of a range that go on with a subword."""
         if where.depth >= MAX_SUBWORDS:
             return None
         column = self._row_NL[where.first : where.end, where.depth]
-        first, end = (int(np.searchsorted(column, id, side)) for side in ("left", "right"))
+        first, end = int(column.searchsorted(id)), int(column.searchsorted(id, "right"))
         return Range(where.first + first, where.first + end, where.depth + 1) if first < end else None
 
     def _continuations(self, where: Range) -> Continuations:

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from kglm.heads.local import Link, sentence_starts
-from kglm.heads.passage import ANSWER, Passage
+from kglm.heads.passage import Passage
+from kglm.text.document import ANSWER
 
 NEUTRAL = "it"
 LONGEST = 200

@@ -6,8 +6,9 @@
 
 States depend on the text only, never on its annotation. Texts are stored in shards of about `SHARD` subwords, each one
 artefact, `HASH/`, where the hash is that of its subwords, the base, and window and stride: a run that is interrupted
-goes on with the next shard, and shards stay valid whatever else changes. Features are kept in half precision: 2 × 2 ×
-576 bytes a subword for SmolLM2, 3 GB for a million words. Beyond `limit` bytes, shards are computed each time.
+goes on with the next shard, and shards stay valid whatever else changes. Features are kept in half precision:
+2 × 2 × 576 bytes a subword for SmolLM2, 3 GB for a million words. Beyond `limit` bytes nothing more is stored, and
+features are computed each time.
 """
 
 from __future__ import annotations

@@ -69,6 +69,8 @@ class Losses(NamedTuple):
     base: float
     """−log p of the text by the base alone."""
     spans: int
+    right: int = 0
+    """Spans whose relation is the most probable one that its parent has."""
 
 
 def find_spans(prepared: Prepared) -> Spans:
@@ -271,4 +273,7 @@ def passage_loss(
         said = torch.ones(count, dtype=torch.bool)
         said[spans.step_position_S] = False
         text = float(-either_M.sum() - emitted_T[outside].sum() - base_T[said].sum())
-    return Losses(plain_loss + loss_M.sum(), text, base_total, count_M)
+        own_WR = relation_TR[t_W].masked_fill(prepared.has_PR[slot_W] == 0, -math.inf)
+        best_W = score_W >= own_WR.amax(-1)
+        right = int((torch.zeros(count_M).index_add(0, m_W, best_W.float()) > 0).sum())
+    return Losses(plain_loss + loss_M.sum(), text, base_total, count_M, right)

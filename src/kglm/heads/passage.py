@@ -20,11 +20,8 @@ from kglm.errors import ConfigError
 from kglm.kg.graph import KnowledgeGraph
 from kglm.model.arrays import Bools, Ints
 from kglm.pretrained.subwords import Subwords
-from kglm.text.document import END, START, Document
+from kglm.text.document import ANSWER, END, START, Document
 from kglm.text.tokenizer import blanks, tokenizer
-
-ANSWER = "@@ANSWER@@"
-"""Stands between a question and its answer."""
 
 
 class SubwordMention(NamedTuple):

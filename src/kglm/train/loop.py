@@ -293,7 +293,7 @@ class Trainer:
                 averaged=self.averager.steps,
                 parts=list(parts),
             )
-            self.state.save(parts, state)
+            self.state.save(parts, state, state.step)
             with files_of_run(self.run).update() as writer:
                 writer.bytes("metrics.jsonl", b"".join(msgspec.json.encode(record) + b"\n" for record in self.metrics))
         self.world.wait()

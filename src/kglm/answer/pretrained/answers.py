@@ -5,7 +5,7 @@
 
 As for the LSTM models, a function word ("the", "in") answers nothing by itself: those of the largest probability are
 replaced by the answers after them. The first words of all answers give the table of next words; a plain word and the
-first word of a name with the same text add up.
+first word of a name with the same text add up, and so do an entity and plain words that spell its name.
 """
 
 from __future__ import annotations
@@ -72,8 +72,12 @@ class SubwordAnswers:
         """The most probable answers; entities before plain words of equal probability."""
         if count == 0:
             return []
-        found = [*self.entities(count), *self._plain(count)]
-        return sorted(found, key=lambda answer: (-answer.p, answer.node < 0))[:count]
+        plain = {answer.text: answer for answer in self._plain(count)}
+        found = []
+        for answer in self.entities(count):
+            same = plain.pop(answer.text, None)  # the base says the same name
+            found.append(answer if same is None else _together(answer, same))
+        return sorted([*found, *plain.values()], key=lambda answer: (-answer.p, answer.node < 0))[:count]
 
     def entities(self, count: int) -> list[RankedAnswer]:
         """The most probable entities, each with its facts."""
@@ -183,6 +187,12 @@ class SubwordDistribution:
     def derivations(self, word: str) -> list[Derivation]:
         """All explanations of a word, the most probable first."""
         return self._words.get(word, [])
+
+
+def _together(answer: RankedAnswer, plain: RankedAnswer) -> RankedAnswer:
+    """An entity and the plain words of the same text as one answer."""
+    reasons = merged([*answer.reasons, *plain.reasons])
+    return RankedAnswer(answer.p + plain.p, answer.text, answer.node, tuple(reasons))
 
 
 def _reasons(node: int, way: _Entity) -> list[Derivation]:

@@ -10,25 +10,33 @@ Trained heads work on any graph. An edited model has the same base, the same hea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from typing import Unpack
 
-from kglm.answer.completion import Completion
+from kglm.answer.completion import Completion, GeneratedWord
+from kglm.answer.generate import GenerateConfig
 from kglm.answer.given import Edit, edited_graph, parse_spans, text_words
 from kglm.answer.mentions import LinkedMention, linked_mentions
-from kglm.answer.model import Links
+from kglm.answer.model import GenerateOptions, Links
 from kglm.answer.pretrained.answers import SubwordAnswers, SubwordDistribution
 from kglm.answer.pretrained.asked import Reply, reply
-from kglm.answer.pretrained.prompts import LinkedPrompt, link_prompt, prompt_words, read_prompt
+from kglm.answer.pretrained.generate import Generator, Linking
+from kglm.answer.pretrained.prompts import LinkedPrompt, link_prompt, prompt_words, read_prompt, subword_links
+from kglm.answer.pretrained.support import Support
+from kglm.answer.pretrained.written import WordStream
 from kglm.answer.reading import Span, check_annotation
 from kglm.errors import ConfigError
 from kglm.heads.growing import GrowingText
+from kglm.heads.local import Link
+from kglm.heads.passage import Passage
 from kglm.heads.reading import Reader, Reading
 from kglm.heads.run import HeadsRun
 from kglm.heads.tables import GraphTables
 from kglm.kg.graph import KnowledgeGraph
-from kglm.linking.linker import Linker
+from kglm.linking.linker import LinkedName, Linker
 from kglm.linking.name_index import NameIndex
 from kglm.linking.prompts import NIL_BIAS, PromptLinker
 from kglm.text.document import START
@@ -205,6 +213,61 @@ class PretrainedLM:
         answers = SubwordAnswers(reading)
         mentions = linked_mentions(self.graph, linked.words, linked.names)
         return reply(answers.start.following, SubwordDistribution(answers), linked.words, mentions, top=top)
+
+    def generate(
+        self,
+        prompt: str | Sequence[str] = "",
+        entities: Sequence[str | Span] = (),
+        *,
+        config: GenerateConfig | None = None,
+        links: Links = "best",
+        trust: float | None = None,
+        grounded: bool = False,
+        pause: Callable[[], None] = lambda: None,
+        **options: Unpack[GenerateOptions],
+    ) -> Iterator[GeneratedWord]:
+        """Generate words one by one, each with its reason; names, dates and numbers are marked as supported or not.
+
+        `grounded`: names, dates and numbers come from the graph or the prompt. `pause` is called before each step of
+        the language model.
+
+        for word in model.generate("Marie Curie was", words=30, seed=1): print(word.text, end="")
+        """
+        return self._generate(
+            prompt, entities, replace(config or GenerateConfig(), **options), links, trust, grounded, pause
+        )
+
+    def _generate(
+        self,
+        prompt: str | Sequence[str],
+        entities: Sequence[str | Span],
+        config: GenerateConfig,
+        links: Links,
+        trust: float | None,
+        grounded: bool,
+        pause: Callable[[], None],
+    ) -> Iterator[GeneratedWord]:
+        reading, linked = self.read(prompt, entities, links=links, trust=trust)
+        support = Support(self.graph, linked.words)
+        generator = Generator(support, self._link_on(links), config, grounded=grounded)
+        stream = WordStream(self.graph, support, linked.words)
+        drafts = (
+            iter([generator.beam(reading, config.words, pause)]) if config.beam else generator.sample(reading, pause)
+        )
+        yield from stream.words(drafts, config.words)
+
+    def _link_on(self, links: Links) -> Linking:
+        """Links the names of a text that grows; earlier links stay."""
+
+        def link(passage: Passage, given: Sequence[Link]) -> list[Link]:
+            words = prompt_words(passage)
+            last = max((link.end for link in given), default=0)
+            known = [] if links == "none" else self._prompt_linker.link(words)
+            best = [LinkedName.certain(n.start, n.end, n.node) for n in known if n.node is not None]
+            new = [each for each in subword_links(passage, best, self.graph) if each.start >= last]
+            return [*given, *new]
+
+        return link
 
 
 def _graph_file(run: HeadsRun, kg: str | Path | None) -> Path:
