@@ -6,17 +6,18 @@ Each of the official 500 edits is made on its own. With --sequence N, N edits ar
 (the official ones first), and all of them are asked at the end. Facts that the graph holds, and facts that were
 supplied to it first (subject or fact were missing), are reported apart; objects that are missing are added by name.
 
-efficacy        after the edit, p(new object) > p(old object) after the prompt of the edit
+efficacy        after the edit, p(new object) > p(old object) after the prompt of the edit; p is the geometric mean over
+                the subwords of the name, as in the official measure
 paraphrase      the same after its paraphrases
 neighbourhood   p(old object) > p(new object) after prompts about other subjects that have the old object (official)
-  before        the same before the edit: what the base and the graph say anyway
+  before        the same before the edit, for the first two prompts: what the base and the graph say anyway; `same` is
+                the share after the edit for these two
   unchanged     the probabilities of both objects are the same before and after the edit, to 1e-9
 locality        no probability of an answer or a word after the prompt of another edit changes by more than 1e-9
-leak            mean p(old object) before the edit, after it, and by the base alone; and the share of prompts after
-                which the old object is still the best answer
+leak            mean p(old object), of the whole name, before the edit, after it, and by the base alone; and the share
+                of prompts after which the old object is still the best answer
 
-p(object) is the sum of the probabilities of the best 50 answers that are the object or have one of its names, and 0 if
-there is none. Development uses rows that are not among the 2,000; they have one paraphrase and one neighbour each.
+Development uses rows that are not among the 2,000; they have one paraphrase and one neighbour each.
 """
 
 from __future__ import annotations
@@ -25,11 +26,10 @@ import math
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from statistics import mean
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from benchmarks.pretrained.common import (
     Accepted,
@@ -46,14 +46,20 @@ from benchmarks.pretrained.common import (
 )
 from benchmarks.table import print_table
 
+from kglm.heads.following import Following
+from kglm.heads.reading import Reading
 from kglm.kg.edits import FactEdit, NewEntity
 from kglm.kg.graph import KnowledgeGraph
 
 EXACT = 1e-9
 REPORTED = 2000
 """Edits of the reported sequence; the first 500 of them are the official ones."""
-TOP = 50
-"""Answers of a completion that are looked through for an object."""
+BEFORE = 2
+"""Neighbourhood prompts that are also asked before an edit."""
+LISTS = ("paraphrase", "paraphrase_best", "neighbourhood", "neighbourhood_before", "neighbourhood_same", "unchanged")
+"""Measures with several prompts of each edit."""
+TOP = 20
+"""Answers and words that are compared for locality."""
 
 
 class Edit(NamedTuple):
@@ -106,33 +112,46 @@ def planned(graph: KnowledgeGraph, row: Row) -> Edit | None:
 
 
 class Asked(NamedTuple):
-    """Probabilities of the two objects after a prompt, and whether the old one is the best answer."""
+    """log p of the two objects after a prompt: of the whole name, and on average for each subword of it."""
 
     old: float
     new: float
-    best: str
+    mean_old: float
+    mean_new: float
+
+    @property
+    def new_wins(self) -> bool:
+        """True if the new object is more probable, by the official measure."""
+        return self.mean_new > self.mean_old
+
+    def differs(self, other: Asked) -> bool:
+        """True if a probability differs by more than `EXACT`."""
+        return max(abs(math.exp(self.old) - math.exp(other.old)), abs(math.exp(self.new) - math.exp(other.new))) > EXACT
 
 
-def ask(model: Model, prompt: str, edit: Edit, *, base: bool = False) -> Asked:
-    """p(old object) and p(new object) after a prompt."""
-    options: dict[str, Any] = {"trust": -math.inf} if base else {}
-    answers = model.complete(prompt, top=TOP, **options).answers
-    right = [accepted(model.graph, edit, key) for key in ("old", "new")]
-    old, new = (sum(answer.p for answer in answers if each.answer(answer)) for each in right)
-    first = answers[0] if answers else None
-    best = (
-        "none" if first is None else "new" if right[1].answer(first) else "old" if right[0].answer(first) else "other"
-    )
-    return Asked(old, new, best)
+def ask(model: Model, prompt: str, row: Row, *, base: bool = False) -> Asked:
+    """log p of both objects of an edit as they are named in CounterFact."""
+    reading, _ = model.read(prompt, trust=-math.inf if base else None)
+    found = [log_probs(model, reading, row[key]) for key in ("object", "target_new")]
+    return Asked(*map(sum, found), *map(mean, found))
 
 
-def accepted(graph: KnowledgeGraph, edit: Edit, key: str) -> Accepted:
-    """The old or the new object, without names that both have."""
-    ids = {"old": edit.old, "new": edit.new}
-    names = {"old": edit.row["object"], "new": edit.row["target_new"]}
-    found = {key: Accepted.of(graph, [ids[key]], [names[key]]) for key in ids}
-    shared = found["old"].names & found["new"].names
-    return replace(found[key], names=found[key].names - shared)
+def log_probs(model: Model, reading: Reading, text: str) -> list[float]:
+    """log p of each subword of a text after a prompt."""
+    found = []
+    for id in model.run.base.subwords.encode(f" {text}").ids:
+        found.append(math.log(max(float(Following.of(reading).p_V[id]), 1e-300)))
+        reading = reading.step(id)
+    return found
+
+
+def best_answer(model: Model, prompt: str, edit: Edit) -> str:
+    """Which object the best answer is: old, new or other."""
+    [first] = model.complete(prompt, top=1).answers or [None]
+    for name, id, key in (("new", edit.new, "target_new"), ("old", edit.old, "object")):
+        if first is not None and Accepted.of(model.graph, [id], [edit.row[key]]).answer(first):
+            return name
+    return "other"
 
 
 def distribution(model: Model, prompt: str) -> dict[tuple[str, str], float]:
@@ -143,33 +162,31 @@ def distribution(model: Model, prompt: str) -> dict[tuple[str, str], float]:
 
 
 def measures(before: Model | None, after: Model, edit: Edit, paraphrases: int, neighbours: int) -> Row:
-    """Ask all prompts of an edit after it, and before it unless `before` is None."""
+    """Ask all prompts of an edit after it, and some before it unless `before` is None."""
     row = edit.row
-    prompt = ask(after, row["prompt"], edit)
-    others = [
-        text for text, kind in zip(row["paraphrases"], row["paraphrase_kind"], strict=True) if kind == "paraphrase"
-    ]
-    rephrased = [ask(after, text, edit) for text in others[:paraphrases]]
-    around = [ask(after, text, edit) for text in row["neighbourhood"][:neighbours]]
-    base = ask(after, row["prompt"], edit, base=True)
+    prompt = ask(after, row["prompt"], row)
+    kinds = zip(row["paraphrases"], row["paraphrase_kind"], strict=True)
+    others = [text for text, kind in kinds if kind == "paraphrase"][:paraphrases]
+    around = [ask(after, text, row) for text in row["neighbourhood"][:neighbours]]
+    alone = ask(after, row["prompt"], row, base=True)
     found: Row = {
         "id": row["id"], "relation": row["relation"], "prompt": row["prompt"], "held": edit.held,
-        "efficacy": prompt.new > prompt.old, "best": prompt.best, "p_old": prompt.old, "p_new": prompt.new,
-        "paraphrase": [each.new > each.old for each in rephrased],
-        "paraphrase_best": [each.best == "new" for each in rephrased],
-        "neighbourhood": [each.old > each.new for each in around],
-        "p_old_base": base.old, "p_new_base": base.new, "base_prefers_old": base.old > base.new,
+        "efficacy": prompt.new_wins, "best": best_answer(after, row["prompt"], edit),
+        "p_old": math.exp(prompt.old), "p_new": math.exp(prompt.new),
+        "paraphrase": [ask(after, text, row).new_wins for text in others],
+        "paraphrase_best": [best_answer(after, text, edit) == "new" for text in others],
+        "neighbourhood": [not each.new_wins for each in around],
+        "p_old_base": math.exp(alone.old), "p_new_base": math.exp(alone.new), "base_prefers_new": alone.new_wins,
     }  # fmt: skip
     if before is not None:
-        earlier = ask(before, row["prompt"], edit)
-        earlier_around = [ask(before, text, edit) for text in row["neighbourhood"][:neighbours]]
-        pairs = list(zip(earlier_around, around, strict=True))
+        earlier = ask(before, row["prompt"], row)
+        earlier_around = [ask(before, text, row) for text in row["neighbourhood"][: min(neighbours, BEFORE)]]
         found |= {
-            "p_old_before": earlier.old,
-            "p_new_before": earlier.new,
-            "best_before": earlier.best,
-            "neighbourhood_before": [each.old > each.new for each in earlier_around],
-            "unchanged": [max(abs(a.old - b.old), abs(a.new - b.new)) <= EXACT for a, b in pairs],
+            "p_old_before": math.exp(earlier.old),
+            "p_new_before": math.exp(earlier.new),
+            "neighbourhood_before": [not each.new_wins for each in earlier_around],
+            "neighbourhood_same": [not each.new_wins for each in around[: len(earlier_around)]],
+            "unchanged": [not a.differs(b) for a, b in zip(earlier_around, around, strict=False)],
         }
     return found
 
@@ -235,8 +252,7 @@ def summary(name: str, rows: Sequence[Row]) -> list[Row]:
             "edits": name, "facts": group_name, "n": len(group),
             "efficacy": share(group, "efficacy"), "margin": margin(group, "efficacy"),
             "new_first": share([{"x": row["best"] == "new"} for row in group], "x"),
-            **{key: flat(group, key) for key in
-               ("paraphrase", "paraphrase_best", "neighbourhood", "neighbourhood_before", "unchanged")},
+            **{key: flat(group, key) for key in LISTS},
             "locality": share([row for row in group if "locality" in row], "locality"),
             "old_first": share(old_best, "leaks"), **numbers,
         })  # fmt: skip
@@ -283,7 +299,7 @@ def main() -> None:
     path = options.to / f"edits-{options.sequence or 'single'}-{options.half}.jsonl"
     results = summary(name, resumed(path, tasks, title="edits"))
     columns = ("facts", "n", "efficacy", "margin", "new_first", "paraphrase", "paraphrase_best", "neighbourhood",
-               "neighbourhood_before", "unchanged", "locality")  # fmt: skip
+               "neighbourhood_before", "neighbourhood_same", "unchanged", "locality")  # fmt: skip
     print_table(columns, [[row.get(column) for column in columns] for row in results], title=name)
     columns = ("facts", "n", "p_old_before", "p_old", "p_old_base", "p_new", "old_first")
     print_table(columns, [[row.get(column) for column in columns] for row in results], title="Leak of the old object")
