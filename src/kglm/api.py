@@ -20,12 +20,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
+from kglm.errors import ConfigError
+
 if TYPE_CHECKING:  # each function loads what it needs when it is called
     from kglm.annotate.annotator import AnnotateConfig
     from kglm.annotate.pipeline import AnnotateReport
     from kglm.answer.completion import Completion, GeneratedWord
     from kglm.answer.mentions import LinkedMention
     from kglm.answer.model import Edit, FactAwareLM, GenerateOptions, Links
+    from kglm.evaluate.heads import HeadsReport
     from kglm.evaluate.perplexity import PerplexityReport
     from kglm.kg.embedding.transe import EmbedReport, TransEConfig
     from kglm.kg.imports import ImportReport
@@ -168,24 +171,34 @@ def evaluate_model(
     run: AnyPath,
     data: Paths,
     *,
-    method: Literal["particle", "importance", "beam", "exact", "annotated"] = "particle",
+    method: Literal["particle", "importance", "beam", "exact", "annotated"] | None = None,
     samples: int = 100,
     seed: int = 0,
     proposal: AnyPath | None = None,
     kg: AnyPath | None = None,
     workers: int = 1,
-) -> PerplexityReport:
+) -> PerplexityReport | HeadsReport:
     """Estimate the perplexity of documents; their annotations are used by method "annotated" only.
+
+    The default method is "exact" for heads on a pretrained model, "particle" for other runs.
 
     kglm.evaluate_model("run", "valid.jsonl", samples=50).to_json()["ppl"]
     """
+    from kglm.evaluate.heads import evaluate_heads, heads_task
     from kglm.evaluate.perplexity import Task, evaluate
+    from kglm.heads.store import is_heads
     from kglm.marginal.estimate import MarginalConfig
     from kglm.runs.run import read_for_training
 
+    if is_heads(Path(run)):
+        if method not in (None, "exact") or proposal is not None:
+            raise ConfigError("heads are scored exactly", place=run, remedy="leave out method and proposal")
+        documents = read_for_training(_paths(data))
+        heads = heads_task(Path(run), documents, kg=None if kg is None else Path(kg), seed=seed)
+        return evaluate_heads(heads, documents, workers=workers)
     task = Task(
         Path(run),
-        method,
+        method or "particle",
         MarginalConfig(samples=samples, seed=seed),
         None if proposal is None else Path(proposal),
         None if kg is None else Path(kg),

@@ -232,7 +232,7 @@ def brute_force(world: LetterWorld, prepared: Prepared) -> float:
                 vector = vector_RK[relations].mean(0)
                 weight = heads.places(g_TG[t])
                 score = heads.query(g_TG[t]) @ vector / math.sqrt(heads.config.relation) + weight[place.bucket_TP[t, p]]
-                score = score + weight[-2] * place.sentence_TP[t, p] + weight[-1] * place.subject_P[p]
+                score = score + weight[-2] * place.sentence_TP[t, p] + weight[-1] * place.subject_TP[t, p]
                 scores.append(float(score) + float(place.log_p_TP[t, p]))
         mass = [math.exp(s) for s in scores]
         return [m / sum(mass) for m in mass]

@@ -15,15 +15,18 @@ from kglm.heads.passage import Passage
 from kglm.text.document import ANSWER
 
 NEUTRAL = "it"
+SURE = 0.5
+"""Probability that a mention is linked at all, from which it is replaced."""
 LONGEST = 200
 """Characters of a clause; of a longer one, its end is kept."""
 
 
 class _Replaced(NamedTuple):
-    """Characters [begin, end) of a mention."""
+    """Characters [begin, end) of a mention, and its links."""
 
     begin: int
     end: int
+    links: tuple[Link, ...]
 
 
 def clause_texts(passage: Passage, links: Sequence[Link], positions: Sequence[int]) -> list[str]:
@@ -48,6 +51,8 @@ def clause_texts(passage: Passage, links: Sequence[Link], positions: Sequence[in
                 break
             if span.begin < last or span.end > end:
                 continue
+            if sum(link.p for link in span.links if link.holds(t)) < SURE:
+                continue
             parts += [passage.text[last : span.begin], NEUTRAL]
             last = span.end
         found.append("".join([*parts, passage.text[last:end]]).strip())
@@ -66,13 +71,14 @@ def _question(passage: Passage) -> tuple[int, int]:
 
 def _replaced(passage: Passage, links: Sequence[Link]) -> list[_Replaced]:
     """The characters of the linked mentions, without blanks before them, in order; the longest first of one place."""
-    found = set()
+    links_of: dict[tuple[int, int], list[Link]] = {}
     for link in links:
-        together = sum(each.p for each in links if each[:2] == link[:2])
-        if link.start == link.end or together < 0.5:
-            continue
-        begin = int(passage.end_T[link.start - 1]) if link.start else 0
-        end = int(passage.end_T[link.end - 1])
+        if link.start < link.end:
+            links_of.setdefault((link.start, link.end), []).append(link)
+    found = []
+    for (start, stop), same in links_of.items():
+        begin = int(passage.end_T[start - 1]) if start else 0
+        end = int(passage.end_T[stop - 1])
         begin += len(passage.text[begin:end]) - len(passage.text[begin:end].lstrip())
-        found.add(_Replaced(begin, end))
+        found.append(_Replaced(begin, end, tuple(same)))
     return sorted(found, key=lambda span: (span.begin, -span.end))

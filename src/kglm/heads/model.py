@@ -78,7 +78,7 @@ class PlaceTensors(NamedTuple):
 
     bucket_TP: Tensor
     sentence_TP: Tensor
-    subject_P: Tensor
+    subject_TP: Tensor
     log_p_TP: Tensor
 
 
@@ -175,7 +175,7 @@ class Heads(nn.Module):
         weight_TQ = self.places(g_TG)
         score_TP = self.query(g_TG) @ vector_PK.T / math.sqrt(self.config.relation) + places.log_p_TP
         score_TP = score_TP + weight_TQ.gather(1, places.bucket_TP) + weight_TQ[:, SENTENCE, None] * places.sentence_TP
-        score_TP = score_TP + weight_TQ[:, SUBJECT, None] * places.subject_P
+        score_TP = score_TP + weight_TQ[:, SUBJECT, None] * places.subject_TP
         none_TP = ~(places.log_p_TP > -math.inf)
         some_T1 = ~none_TP.all(-1, keepdim=True)
         return torch.where(some_T1, score_TP, 0.0).log_softmax(-1).masked_fill(none_TP, -math.inf)

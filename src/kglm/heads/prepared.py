@@ -143,13 +143,11 @@ def owned_relations(local: LocalEntities, tables: GraphTables, max_tails: int) -
 
 
 def place_tensors(places: Places) -> PlaceTensors:
-    """Places as tensors; the first entity that is linked is the subject."""
-    subject_P = torch.zeros(places.bucket_TP.shape[1])
-    subject_P[:1] = 1
+    """Places as tensors."""
     return PlaceTensors(
         torch.from_numpy(places.bucket_TP),
         torch.from_numpy(places.sentence_TP).float(),
-        subject_P,
+        torch.from_numpy(places.subject_TP).float(),
         torch.from_numpy(places.log_p_TP).float(),
     )
 

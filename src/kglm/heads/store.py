@@ -36,7 +36,7 @@ class HeadsRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kglm: str
     """Version of kglm that wrote it."""
     base: Annotated[str, msgspec.Meta(min_length=1)]
-    """Name or path that opens the base."""
+    """Name or path that opened the base."""
     digest: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{16}$")]
     """Hash of the base's source."""
     hidden: _Size
@@ -56,7 +56,7 @@ def write_heads(
     """Write heads that were trained on a base. Weights are stored in half precision, which changes no answer."""
     write_tensors(writer, WEIGHTS, {name: tensor.half() for name, tensor in heads.state_dict().items()})
     record = HeadsRecord(
-        FORMAT, __version__, base.name, base.digest, heads.hidden, heads.key, heads.config, encoder, tuple(known)
+        FORMAT, __version__, base.source, base.digest, heads.hidden, heads.key, heads.config, encoder, tuple(known)
     )
     writer.json(RECORD, record)
 

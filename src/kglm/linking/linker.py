@@ -163,12 +163,19 @@ class Linker:
 
         Names in small letters come last. "Vancouver, British Columbia" is two names, of which the first is unambiguous.
         """
+        capital = [span for span in self.names.spans(words) if is_name(words[span[0] : span[1]])]
+        given_mentions = [(start, end, [node]) for start, end, node in given]
+        return self.without_overlaps(words, capital, self._small_names(words), given_mentions)
+
+    def without_overlaps(
+        self, words: Sequence[str], capital: Iterable[Mention], small: Iterable[Mention], given: Iterable[Mention] = ()
+    ) -> list[tuple[int, int, list[int]]]:
+        """The mentions among spans that are names: those of names with capital letters, and of `small` ones."""
         covered = np.zeros(len(words), np.bool_)
         for start, end, _ in given:
             covered[start:end] = True
-        capital = [span for span in self.names.spans(words) if _is_name(words[span[0] : span[1]])]
         found = []
-        for spans in (capital, self._small_names(words)):
+        for spans in (capital, small):
             for start, end, nodes in sorted(spans, key=lambda span: (span[0] - span[1], span[0])):
                 if covered[start:end].any():
                     continue
@@ -188,14 +195,8 @@ class Linker:
 
     def _small_names(self, words: Sequence[str]) -> list[tuple[int, int, Sequence[int]]]:
         """Names of several content words that the text has in small letters."""
-        raised = [word.capitalize() if is_content(word) else word for word in words]
-        return [
-            span
-            for span in self.names.spans(raised)
-            if words[span[0]].islower()
-            and sum(map(is_content, words[span[0] : span[1]])) > 1
-            and all(word == word.lower() for word in words[span[0] : span[1]])
-        ]
+        raised = [raised_word(word) for word in words]
+        return [span for span in self.names.spans(raised) if is_small_name(words[span[0] : span[1]])]
 
     def candidates(self, name: Sequence[str]) -> list[int]:
         """Entities of a name; above `MAX_CANDIDATES`, those with the most facts."""
@@ -206,6 +207,15 @@ class Linker:
             return list(nodes)
         degree = self.graph.degrees(nodes)
         return [nodes[n] for n in np.argsort(-degree, kind="stable")[:MAX_CANDIDATES].tolist()]
+
+
+class Memory(NamedTuple):
+    """What a name has changed in a `LinkedText`."""
+
+    unknown: set[str]
+    """New words of unknown names."""
+    before: list[tuple[tuple[str, ...], int, float | None]]
+    """Names and entities, with their probability before."""
 
 
 class LinkedText:
@@ -221,7 +231,8 @@ class LinkedText:
         """`spans`: all names of the text."""
         self._linker = linker
         self._words = words
-        self._view = TextView(words, spans)
+        self.view = TextView(words, spans)
+        """What is known about the words."""
         self._own = {hash_name(words[start:end]): node for start, end, node in given}
         """Entity of each given span by the hash H of its words; the last one wins."""
         self._earlier: dict[tuple[str, ...], dict[int, float]] = {}
@@ -241,12 +252,10 @@ class LinkedText:
         """Entities with this name, and those that the text has called so before."""
         return list(dict.fromkeys([*nodes, *self._earlier.get(tuple(self._words[start:end]), ())]))
 
-    def remember(self, name: LinkedName) -> None:
-        """Take a linked name into account for the later ones."""
+    def remember(self, name: LinkedName) -> Memory:
+        """Take a linked name into account for the later ones; returns what `forget` needs to take it back."""
         if name.node is None or name.candidates[0].p < SURE:
-            if name.node is None:
-                self._view.add_unknown(name.start, name.end)
-            return
+            return Memory(self.view.add_unknown(name.start, name.end) if name.node is None else set(), [])
         node, p = name.candidates[0]
         words = tuple(self._words[name.start : name.end])
         parts: set[tuple[str, ...]] = {words}
@@ -255,13 +264,25 @@ class LinkedText:
             parts |= {(part,) for part in entity.name_parts}
             if entity.kind in (None, "person") and len(words) > 1:
                 parts |= {(words[0],), (words[-1],)}
+        before = []
         for part in parts:
             nodes = self._earlier.setdefault(part, {})
+            before.append((part, node, nodes.get(node)))
             nodes[node] = max(p, nodes.get(node, 0.0))
+        return Memory(set(), before)
+
+    def forget(self, memory: Memory) -> None:
+        """Take back the name that was remembered last."""
+        self.view.unknown -= memory.unknown
+        for part, node, p in memory.before:
+            if p is None:
+                del self._earlier[part][node]
+            else:
+                self._earlier[part][node] = p
 
     def features(self, start: int, end: int, nodes: Sequence[int], others: Sequence[Mention]) -> tuple[Floats, Floats]:
         """Features of each candidate (N × F) and of NIL (G)."""
-        linker, words, view = self._linker, self._words, self._view
+        linker, words, view = self._linker, self._words, self.view
         name = hash_name(words[start:end])
         around = [*words[max(start - CONTEXT, 0) : start], *words[end : end + CONTEXT]]
         context = {word.casefold() for word in around if is_content(word)}
@@ -335,6 +356,16 @@ def _common(near_M: npt.NDArray[np.int32], tails: npt.NDArray[np.int32]) -> int:
     return int((tails[np.minimum(np.searchsorted(tails, near_M), len(tails) - 1)] == near_M).sum())
 
 
-def _is_name(words: Sequence[str]) -> bool:
+def raised_word(word: str) -> str:
+    """A word as names have it: content words with a capital letter."""
+    return word.capitalize() if is_content(word) else word
+
+
+def is_small_name(words: Sequence[str]) -> bool:
+    """True for several content words, all in small letters."""
+    return words[0].islower() and sum(map(is_content, words)) > 1 and all(word == word.lower() for word in words)
+
+
+def is_name(words: Sequence[str]) -> bool:
     """True if the first word has a capital letter or digit ("iPod" too) and any word is a content word."""
     return any(char.isupper() or char.isdigit() for char in words[0]) and any(is_content(word) for word in words)

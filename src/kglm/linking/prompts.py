@@ -40,13 +40,13 @@ class PromptLinker:
                 p_of[node] = max(p_of.get(node, 0.0), name.candidates[0].p)
         taken = {position for name in linked for position in range(name.start, name.end)}
         resolved = [
-            LinkedName(span.start, span.end, (Candidate(span.node, p_of[span.node] * _reliability(words, span)),))
+            LinkedName(span.start, span.end, (Candidate(span.node, p_of[span.node] * reliability(words, span)),))
             for span in self._resolver.resolve(words, spans)
             if taken.isdisjoint(range(span.start, span.end))
         ]
         return with_unknown_names(words, sorted([*linked, *resolved]))
 
 
-def _reliability(words: Sequence[str], span: LinkedSpan) -> float:
+def reliability(words: Sequence[str], span: LinkedSpan) -> float:
     is_name = words[span.start][:1].isupper() and words[span.start].casefold() not in PRONOUNS
     return P_SHORT_NAME if is_name and span.end == span.start + 1 else P_PRONOUN

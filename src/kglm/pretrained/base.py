@@ -53,9 +53,9 @@ def windows(count: int, window: int = WINDOW, stride: int = STRIDE) -> Iterator[
 class BaseModel:
     """A frozen causal language model with its subwords."""
 
-    def __init__(self, name: str, digest: str, model: Llama, subwords: Subwords) -> None:
-        self.name, self.digest = name, digest
-        """`digest` is the hash of the source, which features and heads are stored with."""
+    def __init__(self, name: str, source: str, digest: str, model: Llama, subwords: Subwords) -> None:
+        self.name, self.source, self.digest = name, source, digest
+        """`source` opens it again; `digest` is the hash of the source, which features and heads are stored with."""
         self.model, self.subwords = model, subwords
 
     @classmethod
@@ -67,14 +67,15 @@ class BaseModel:
         source = find_model(name)
         label = EMBEDDED if str(name) == EMBEDDED else source.resolve().name.removesuffix(".gguf")
         dtype = dtype or default_type()
-        return load_converted(source, label, lambda artefact: cls._load(label, artefact, dtype))
+        place = EMBEDDED if label == EMBEDDED else str(source.resolve())
+        return load_converted(source, label, lambda artefact: cls._load(label, place, artefact, dtype))
 
     @classmethod
-    def _load(cls, name: str, artefact: Artefact, dtype: torch.dtype) -> BaseModel:
+    def _load(cls, name: str, source: str, artefact: Artefact, dtype: torch.dtype) -> BaseModel:
         record = artefact.record("model.json", ModelRecord)
         subwords = Subwords.parse(artefact.read("tokenizer.json"), artefact.record("subwords.json", SubwordsRecord))
         model = Llama(record.config, map_tensors(artefact, TENSORS), dtype)
-        return cls(name, artefact.home.name.rpartition("-")[2], model, subwords)
+        return cls(name, source, artefact.home.name.rpartition("-")[2], model, subwords)
 
     @property
     def feature_layers(self) -> tuple[int, int]:

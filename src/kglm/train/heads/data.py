@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from kglm.heads.clauses import clause_texts
-from kglm.heads.features import FeatureStore
+from kglm.heads.features import FeatureStore, StoredFeatures
 from kglm.heads.local import annotated_links
 from kglm.heads.model import ClauseScores
 from kglm.heads.objective import Spans, find_spans
@@ -48,17 +48,29 @@ class Passages:
     """Training passages; each is prepared when it is asked for."""
 
     def __init__(
-        self, documents: Sequence[Document], store: FeatureStore, tables: GraphTables, max_tails: int, label: str
+        self,
+        files: Sequence[Sequence[Document]],
+        store: FeatureStore,
+        tables: GraphTables,
+        max_tails: int,
+        label: str,
     ) -> None:
+        """`files`: the documents of each file, whose features are stored apart: other files do not change them."""
         self._tables, self._max_tails = tables, max_tails
         self.passages: list[Passage] = []
-        with progress(f"{label}: subwords", len(documents), "documents") as advance:
-            for document in documents:
-                found = passage(document, store.base.subwords, tables.graph)
-                if found.ids:
-                    self.passages.append(found)
-                advance()
-        self._features = store.of([each.ids for each in self.passages], label=f"{label}: features")
+        self._features: list[tuple[StoredFeatures, int]] = []
+        for n, documents in enumerate(files, 1):
+            which = f"{label} {n}" if len(files) > 1 else label
+            part = []
+            with progress(f"{which}: subwords", len(documents), "documents") as advance:
+                for document in documents:
+                    found = passage(document, store.base.subwords, tables.graph)
+                    if found.ids:
+                        part.append(found)
+                    advance()
+            stored = store.of([each.ids for each in part], label=f"{which}: features")
+            self._features += [(stored, place) for place in range(len(part))]
+            self.passages += part
         self._first_mention = np.cumsum([0, *(len(each.mentions) for each in self.passages)])
         self._clauses = self._encode(store, label)
 
@@ -76,7 +88,8 @@ class Passages:
     def __getitem__(self, n: int) -> Example:
         found = self.passages[n]
         links = annotated_links(found, self._tables.graph)
-        prepared = prepare(found, self._features[n], self._tables, links, self._max_tails)
+        stored, place = self._features[n]
+        prepared = prepare(found, stored[place], self._tables, links, self._max_tails)
         spans = find_spans(prepared)
         clause_MC = None
         if self._clauses is not None:

@@ -81,9 +81,9 @@ def train_heads(
     exists = (to / RECORD).exists()
     if exists and not resume:
         raise KglmError("is a run already", place=to, remedy="continue it with --resume, or choose another directory")
-    documents = [read_for_training(paths) for paths in (data, valid)]
-    for kind, found in zip(("training", "validation"), documents, strict=True):
-        if not any(len(document.tokens) > 1 for document in found):
+    documents = [[read_for_training([path]) for path in paths] for paths in (data, valid)]
+    for kind, files in zip(("training", "validation"), documents, strict=True):
+        if not any(len(document.tokens) > 1 for found in files for document in found):
             raise KglmError(f"no {kind} document has a word", remedy="give documents with text")
     torch.set_num_threads(1)  # the products are small
     opened = BaseModel.open(base)
@@ -149,8 +149,10 @@ def known_relations(graph: KnowledgeGraph) -> list[Known]:
     ]
 
 
-def _digest(documents: Sequence[Sequence[Document]]) -> str:
-    return digest_of(f"{each.title} {' '.join(each.tokens)}" for part in documents for each in part)
+def _digest(documents: Sequence[Sequence[Sequence[Document]]]) -> str:
+    return digest_of(
+        f"{each.title} {' '.join(each.tokens)}" for files in documents for found in files for each in found
+    )
 
 
 class _HeadsFiles:
@@ -218,8 +220,8 @@ class _HeadsFiles:
         lines = [
             f"# Heads for {self.base.name}",
             "",
-            f"Trained by kglm {__version__} on {', '.join(sources)}; seed {self.settings.train.seed}. They choose facts",
-            "and names of any graph; the base says all other words.",
+            f"Trained by kglm {__version__} on {', '.join(sources)}; seed {self.settings.train.seed}.",
+            "They choose facts and names of any graph; the base says all other words.",
             "",
             f"Validation after step {best.step}: {best.nats:.4f} nats a word, the base alone {best.base:.4f}; of the",
             f"mentions that a fact explains, {best.right_fact:.1%} have the right relation of their parent first.",
