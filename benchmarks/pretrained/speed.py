@@ -220,8 +220,8 @@ def editing(run: str | None, home: Path, entities: int, rounds: int) -> Row:
 
 def memory(run: str | None, kg: Path) -> Row:
     """Peak memory of the command."""
-    command = [sys.executable, "-m", "kglm", "complete", "--kg", str(kg), "The capital of France is"]
-    command += ["--run", run] if run else []
+    command = [sys.executable, "-m", "kglm", "complete", *([run] if run else []), "--kg", str(kg)]
+    command.append("The capital of France is")
     call = [sys.executable, "-c", PEAK, *command]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     started = time.perf_counter()
