@@ -22,6 +22,8 @@ from kglm.text.tokenizer import tokenizer
 
 HALVES = ("development", "reported")
 TOP = 5
+SURE = 0.5
+"""Probability from which a name counts as linked to an entity."""
 Model = Any
 """A loaded model: `kglm.load` of heads on a pretrained model, or of a run."""
 Row = dict[str, Any]
@@ -115,6 +117,11 @@ def judged(completion: Any, accepted: Accepted) -> Row:
         "missing": missing and {"p": missing.p, "parent": missing.parent.id, "relation": missing.relation.id},
         "linked": [(mention.text, mention.id, round(mention.p, 4)) for mention in completion.mentions],
     }
+
+
+def is_found(question: Question, row: Row) -> bool:
+    """True if the subject is the most probable entity of a name."""
+    return any(id == question.subject and p >= SURE for _, id, p in row["linked"])
 
 
 def complete(model: Model, question: Question, *, how: str = "linked") -> Any:

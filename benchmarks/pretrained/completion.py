@@ -33,6 +33,7 @@ from benchmarks.pretrained.common import (
     arguments,
     complete,
     half_of,
+    is_found,
     judged,
     load,
     mean_over,
@@ -137,8 +138,7 @@ def ask(model: Model, question: Question, how: str) -> Row:
     """Complete one prompt and judge the answers."""
     found = complete(model, question, how=how)
     row = judged(found, Accepted.of(model.graph, question.tails))
-    right_link = any(id == question.subject for _, id, _ in row["linked"])
-    return {**question.to_json(), "how": how, "subject_found": right_link, **row}
+    return {**question.to_json(), "how": how, "subject_found": is_found(question, row), **row}
 
 
 def sample_rows(model: Model, data: Path, hows: Sequence[str], to: Path) -> list[Row]:
@@ -159,8 +159,7 @@ def sample_rows(model: Model, data: Path, hows: Sequence[str], to: Path) -> list
             row[f"{scorer}1"] = expected.accepts(scorer, words[:1])
             row[f"{scorer}5"] = expected.accepts(scorer, words)
         row |= {"word1": row["strict1"], "word5": row["strict5"]}
-        right_link = any(id == question.subject for _, id, _ in row["linked"])
-        return {**question.to_json(), "how": how, "subject_found": right_link, **row}
+            return {**question.to_json(), "how": how, "subject_found": is_found(question, row), **row}
 
     prompts = read_prompts(data / "completion/sample.jsonl")
     tasks = [(f"{how} {number}", partial(one, number, how)) for how in hows for number in range(len(prompts))]

@@ -37,6 +37,7 @@ from benchmarks.pretrained.common import (
     arguments,
     complete,
     half_of,
+    is_found,
     judged,
     load,
     margin,
@@ -151,7 +152,7 @@ def asked(model: Model, question: Question, how: str) -> Row:
     if question.kind in ASKED:
         return {**found, **spoken(model.ask(question.prompt), model.graph, question, accepted)}
     row = judged(complete(model, question, how=how), accepted)
-    return {**found, **row, "subject_found": any(id == question.subject for _, id, _ in row["linked"])}
+    return {**found, **row, "subject_found": is_found(question, row)}
 
 
 def spoken(answer: Any, graph: KnowledgeGraph, question: Question, accepted: Accepted) -> Row:

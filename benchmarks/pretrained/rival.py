@@ -29,6 +29,7 @@ from typing import NamedTuple
 
 import torch
 from benchmarks.pretrained.common import (
+    SURE,
     Model,
     Question,
     Row,
@@ -331,7 +332,7 @@ def ours(model: Model, base: BaseModel, bucket: str, question: Question, how: st
         "inside": is_inside(model.graph, question, text),
         "subwords": read + len(base.subwords.encode(" " + text).ids),
         "seconds": seconds,
-        "subject_found": any(mention.id == question.subject for mention in found.mentions),
+        "subject_found": any(each.id == question.subject and each.p >= SURE for each in found.mentions),
         "says_missing": bool(found.asks_for_missing),
     }
 
