@@ -159,7 +159,7 @@ def sample_rows(model: Model, data: Path, hows: Sequence[str], to: Path) -> list
             row[f"{scorer}1"] = expected.accepts(scorer, words[:1])
             row[f"{scorer}5"] = expected.accepts(scorer, words)
         row |= {"word1": row["strict1"], "word5": row["strict5"]}
-            return {**question.to_json(), "how": how, "subject_found": is_found(question, row), **row}
+        return {**question.to_json(), "how": how, "subject_found": is_found(question, row), **row}
 
     prompts = read_prompts(data / "completion/sample.jsonl")
     tasks = [(f"{how} {number}", partial(one, number, how)) for how in hows for number in range(len(prompts))]
