@@ -105,7 +105,7 @@ def one(model: Model, base: BaseModel, kind: str, node: int, prompt: str, mode: 
     seconds = time.perf_counter() - started
     text = joined(words)
     graph = model.graph
-    found = [(item.kind, item.supported, text[item.start : item.end]) for item in items(graph, node, prompt, text)]
+    found = [(each.kind, each.supported, each.start, each.end) for each in items(graph, node, prompt, text)]
     stated = [each._asdict() for each in statements(graph, node, prompt, text)]
     before, ids = base.subwords.encode(prompt).ids, base.subwords.encode(f"{prompt} {text.lstrip()}").ids
     log_p = base.log_probs(ids)
@@ -135,10 +135,10 @@ def summary(rows: Sequence[Row], base_rows: Sequence[Row], name: str, kind: str)
 
     return {
         "mode": name, "kind": kind, "texts": len(rows),
-        "names": percent([ok for what, ok, _ in listed if what == "name"]),
-        "dates": percent([ok for what, ok, _ in listed if what == "date"]),
-        "numbers": percent([ok for what, ok, _ in listed if what == "number"]),
-        "supported": percent([ok for _, ok, _ in listed]), "items": len(listed),
+        "names": percent([item[1] for item in listed if item[0] == "name"]),
+        "dates": percent([item[1] for item in listed if item[0] == "date"]),
+        "numbers": percent([item[1] for item in listed if item[0] == "number"]),
+        "supported": percent([item[1] for item in listed]), "items": len(listed),
         "right": percent(checked), "facts": len(checked), "unverifiable": len(stated) - len(checked),
         "perplexity": perplexity(rows), "ratio": perplexity(rows) / perplexity(base_rows) if base_rows else None,
         "repeated": 100 * sum(row["repeated"] for row in rows) / max(sum(row["grams"] for row in rows), 1),
@@ -153,8 +153,8 @@ def samples(rows: Sequence[Row], modes: Sequence[str]) -> str:
         lines += [f"## {mode}", ""]
         for row in [row for row in rows if row["mode"] == mode][:SAMPLES]:
             text = row["text"]
-            for words in {words for _, supported, words in row["items"] if not supported}:
-                text = text.replace(words, f"**{words}**")
+            for _, supported, start, end in reversed(row["items"]):
+                text = text if supported else f"{text[:start]}**{text[start:end]}**{text[end:]}"
             lines += [f"* *{row['prompt']}* {text.strip()}"]
         lines.append("")
     return "\n".join(lines)

@@ -160,15 +160,24 @@ def items(graph: KnowledgeGraph, subject: int, prompt: str, text: str) -> Iterat
 def proper(text: str, match: re.Match[str]) -> tuple[int, str] | None:
     """The name of a match without a common word that begins a sentence; None if no name is left."""
     start, words = match.start(), match[0]
-    if not text[:start].rstrip(" \"'“(") or text[:start].rstrip(" \"'“(")[-1:] in ".!?\n:":
+    before = text[:start].rstrip(" \"'“(")
+    if not before or before[-1] in ".!?\n:":
         first, _, rest = words.partition(" ")
-        while is_common(first.strip(".,'’")) or first.casefold() in ("he", "she", "it", "they", "his", "her", "its"):
+        while _opens(first):
             start, words = start + len(first) + 1, rest
             first, _, rest = words.partition(" ")
             if not words or not words[0].isupper():
                 return None
-    small = words.casefold().strip(".")
-    return None if small in NO_NAMES or is_common(words.strip(".")) or len(small) < 2 else (start, words.rstrip("."))
+    words = words.rstrip(".")
+    small = re.sub(r"['’]s$", "", words.casefold())
+    adjective = small.partition("-")[0] in NO_NAMES and not words.partition("-")[2].istitle()
+    return None if adjective or is_common(words) or len(small) < 2 else (start, words)
+
+
+def _opens(word: str) -> bool:
+    """True for a word that may begin a sentence without being a name: "It", "It's", "Later"."""
+    small = re.sub(r"['’].*", "", word.casefold()).strip(".,")
+    return is_common(small) or small in ("he", "she", "it", "they", "his", "her", "its", "i", "we")
 
 
 def _inside(match: re.Match[str], spans: list[tuple[int, int]]) -> bool:
