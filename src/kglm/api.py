@@ -26,8 +26,11 @@ if TYPE_CHECKING:  # each function loads what it needs when it is called
     from kglm.annotate.annotator import AnnotateConfig
     from kglm.annotate.pipeline import AnnotateReport
     from kglm.answer.completion import Completion, GeneratedWord
+    from kglm.answer.given import Edit
     from kglm.answer.mentions import LinkedMention
-    from kglm.answer.model import Edit, FactAwareLM, GenerateOptions, Links
+    from kglm.answer.model import FactAwareLM, GenerateOptions, Links
+    from kglm.answer.pretrained.asked import Reply
+    from kglm.answer.pretrained.model import PretrainedLM
     from kglm.evaluate.heads import HeadsReport
     from kglm.evaluate.perplexity import PerplexityReport
     from kglm.kg.embedding.transe import EmbedReport, TransEConfig
@@ -206,7 +209,7 @@ def evaluate_model(
     return evaluate(task, read_for_training(_paths(data)), workers=workers)
 
 
-def link(text: str | Sequence[str], run: FactAwareLM | AnyPath | None = None) -> list[LinkedMention]:
+def link(text: str | Sequence[str], run: FactAwareLM | PretrainedLM | AnyPath | None = None) -> list[LinkedMention]:
     """Find names in a text and list the entities they may refer to. A path is loaded at each call; see `kglm.load`.
 
     [mention.id for mention in kglm.link("Barack Obama was born on")]
@@ -216,7 +219,7 @@ def link(text: str | Sequence[str], run: FactAwareLM | AnyPath | None = None) ->
 
 def complete(
     prompt: str | Sequence[str],
-    run: FactAwareLM | AnyPath | None = None,
+    run: FactAwareLM | PretrainedLM | AnyPath | None = None,
     *,
     entities: Sequence[str] = (),
     edits: Edit | Sequence[Edit] = (),
@@ -231,9 +234,28 @@ def complete(
     return _model(run).complete(prompt, entities, edits=edits, top=top, links=links, seed=seed)
 
 
+def ask(
+    question: str,
+    run: PretrainedLM | AnyPath | None = None,
+    *,
+    kg: AnyPath | None = None,
+    entities: Sequence[str] = (),
+    edits: Edit | Sequence[Edit] = (),
+    top: int = 5,
+) -> Reply:
+    """Answer a question in a sentence from facts of a graph, by a pretrained language model; see `kglm.load`.
+
+    print(kglm.ask("Who does Nora Feld report to?", kg="company.kg").text)
+    """
+    from kglm.answer.model import load
+
+    model = load(run, kg=kg) if run is None or isinstance(run, AnyPath) else run
+    return model.ask(question, entities, edits=edits, top=top)
+
+
 def generate(
     prompt: str | Sequence[str] = "",
-    run: FactAwareLM | AnyPath | None = None,
+    run: FactAwareLM | PretrainedLM | AnyPath | None = None,
     *,
     entities: Sequence[str] = (),
     edits: Edit | Sequence[Edit] = (),
@@ -248,10 +270,10 @@ def generate(
     return (model.edited(edits) if edits else model).generate(prompt, entities, links=links, **options)
 
 
-def _model(run: FactAwareLM | AnyPath | None) -> FactAwareLM:
-    from kglm.answer.model import FactAwareLM, load
+def _model(run: FactAwareLM | PretrainedLM | AnyPath | None) -> FactAwareLM | PretrainedLM:
+    from kglm.answer.model import load
 
-    return run if isinstance(run, FactAwareLM) else load(run)
+    return load(run) if run is None or isinstance(run, AnyPath) else run
 
 
 def _paths(given: Paths) -> list[Path]:

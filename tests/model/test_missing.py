@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from kglm.answer.missing import LEAST, ODDS, says_missing
-from kglm.answer.next_word import NextWordConfig, next_words
+from kglm.answer.missing import LEAST, says_missing
+from kglm.answer.next_word import ODDS, NextWordConfig, next_words
 from kglm.answer.reading import Span, read
 from kglm.model.options import PAPER, LatentConfig
 from kglm.model.types import Type

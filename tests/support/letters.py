@@ -97,6 +97,7 @@ class LetterWorld:
             for parameter in self.heads.parameters():
                 parameter.data += 0.5 * torch.randn_like(parameter)
             self.heads.types.bias.data += torch.tensor([-1.0, 2.0, 1.0])
+            self.heads.handicap.bias.data += 2
         self.heads.eval()
 
     def links(self, *links: tuple[int, str, float]) -> list[Link]:
@@ -212,7 +213,7 @@ def brute_force(world: LetterWorld, prepared: Prepared) -> float:
             return [1 / len(tails)] * len(tails)
         features = tables.tails.of(prepared.local.mentioned.nodes[p], r)
         with torch.no_grad():
-            weight = heads.tail_facts(g_TG[t])
+            weight = heads.tail_facts
             scores = []
             for tail in tails:
                 [place] = np.flatnonzero(features.tail == tail)

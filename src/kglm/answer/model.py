@@ -62,6 +62,8 @@ class GenerateOptions(TypedDict, total=False):
 class FactAwareLM:
     """A trained KGLM with its graph. It keeps no state between calls: each prompt is read by itself."""
 
+    is_pretrained = False
+
     def __init__(self, run: Run, base: FactAwareLM | None = None) -> None:
         """`base` is the model before edits, if there are any; the two share the name index."""
         if not isinstance(run.model, Kglm):

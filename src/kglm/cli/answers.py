@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from itertools import groupby, islice
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -26,6 +26,7 @@ from kglm.cli.models import (
 )
 from kglm.cli.output import Json, print_json, print_line, print_table
 from kglm.cli.prompts import PromptFile, each_prompt
+from kglm.errors import ConfigError
 from kglm.progress import progress
 
 if TYPE_CHECKING:
@@ -194,6 +195,12 @@ def generate(
     edit: Edits = None,
     new_entity: Creations = None,
     links: LinkHow = "best",
+    grounded: Annotated[
+        bool,
+        typer.Option(
+            "--grounded", help="Pretrained models: say only names, dates and numbers of the graph or the prompt."
+        ),
+    ] = False,
     count: Annotated[int, typer.Option("--words", help="Number of words to generate.")] = 40,
     seed: Annotated[int, typer.Option("--seed", help="Random seed.")] = 0,
     temperature: Annotated[
@@ -213,29 +220,31 @@ def generate(
     check_at_least(0, "--beam", beam)
     model, prompts = open_model(words, file, kg, edits=edit, creations=new_entity, base=base, trust=trust)
     from kglm.answer.generate import GenerateConfig
-    from kglm.cli.generated import print_stream, print_with_facts
-    from kglm.text.tokenizer import detokenize
+    from kglm.cli.generated import continued, print_stream, print_with_facts
 
     config = GenerateConfig(count, temperature, top_p, seed, beam)
     streamed = not (json or why or beam) and sys.stdout.isatty()
+    if grounded and not model.is_pretrained:
+        raise ConfigError("--grounded with a run without a pretrained language model", remedy="leave it out")
+    options: dict[str, Any] = {"grounded": True} if grounded else {}
 
     def answer(prompt: str) -> None:
         tokens = model.words(prompt)
         with progress("generating", count, "words", shown=not streamed and not prompts.batch) as advance:
             pause = partial(advance, 1 / max(beam, 1))
-            generated = model.generate(prompt, entity or (), links=links, config=config, pause=pause)  # type: ignore[arg-type]
+            generated = model.generate(prompt, entity or (), links=links, config=config, pause=pause, **options)  # type: ignore[arg-type]
             if streamed:
-                print_stream(tokens, (word.word for word in generated))
+                print_stream(prompt, tokens, generated)
                 return
             result = list(generated)
         if json:
-            text = detokenize([*tokens, *(word.word for word in result)])
+            text = continued(prompt, tokens, result)
             record = {"prompt": tokens, "words": [word.to_json() for word in result], "text": text}
             print_json(record, line=prompts.batch)
         elif why:
-            print_with_facts(tokens, result)
+            print_with_facts(prompt, tokens, result)
         else:
-            print_stream(tokens, (word.word for word in result))
+            print_stream(prompt, tokens, result)
 
     each_prompt(prompts, answer)
 

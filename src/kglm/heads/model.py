@@ -39,7 +39,7 @@ from kglm.model.tail_facts import START_WEIGHTS as TAIL_WEIGHTS
 CUES = 3
 """Features of a relation's cue, for each direction: m, [m = 1], a (see `kglm.model.cues`)."""
 START_CUES = (2.0, 1.5, 2.0, 1.0, 0.75, 1.0)
-START_HANDICAP = -3.0
+START_HANDICAP = -4.0
 START_SIMILAR = (12.0, 10.0)
 """Initial weight of the similarity with a clause, for relations and their reverses."""
 START_TAIL_BASE = 0.5
@@ -113,7 +113,7 @@ class Heads(nn.Module):
         self.reflexive_K = nn.Parameter(torch.zeros(config.relation))
         self.similar = nn.Parameter(torch.tensor(START_SIMILAR))
         self.clause = nn.Linear(ENCODED, config.relation, bias=False)
-        self.tail_facts = nn.Linear(config.state, len(TAIL_WEIGHTS))
+        self.tail_facts = nn.Parameter(torch.tensor(TAIL_WEIGHTS))
         self.tail_base = nn.Parameter(torch.tensor(START_TAIL_BASE))
         self.cue = nn.Parameter(torch.tensor(START_CUES))
         self.cue_context = nn.Linear(config.state, 2 * CUES, bias=False)
@@ -122,9 +122,8 @@ class Heads(nn.Module):
         self.name_kind = nn.Parameter(torch.zeros(len(NameKind)))
         self.begun_weights = nn.Parameter(torch.tensor([0.5, 1.0]))
         with torch.no_grad():
-            for linear in (self.places, self.cue_context, self.clause, self.tail_facts):
+            for linear in (self.places, self.cue_context, self.clause):
                 linear.weight.zero_()
-            self.tail_facts.bias.copy_(torch.tensor(TAIL_WEIGHTS))
             self.places.bias.zero_()
             self.handicap.weight.zero_()
             self.handicap.bias.fill_(START_HANDICAP)
@@ -165,10 +164,16 @@ class Heads(nn.Module):
             score_TR = score_TR.index_add(0, closer.position_N, pair_NK2.flatten(1) + learned_NR)
         return score_TR
 
-    def tail_scores(self, g_NG: Tensor, fact_NQ: Tensor, begins_N: Tensor) -> Tensor:
-        """Scores of tails at positions: features of the graph, and log of how much of p_B falls on first subwords."""
-        score_N: Tensor = (self.tail_facts(g_NG) * fact_NQ).sum(-1) + self.tail_base * begins_N
-        return score_N
+    def tail_scores(self, fact_NQ: Tensor, begins_N: Tensor) -> Tensor:
+        """Scores of tails: features of the graph, and log of how much of p_B falls on first subwords of their names."""
+        return fact_NQ @ self.tail_facts + self.tail_base * begins_N
+
+    def scalars(self) -> list[nn.Parameter]:
+        """Weights of single features, which need larger steps than matrices."""
+        return [
+            self.type_state_53, self.type_features, self.similar, self.tail_facts, self.tail_base, self.cue,
+            self.name_weight, self.name_kind, self.begun_weights, self.types.bias, self.places.bias, self.handicap.bias,
+        ]  # fmt: skip
 
     def parent_log_probs(self, g_TG: Tensor, vector_PK: Tensor, places: PlaceTensors) -> Tensor:
         """log π(p) of the linked entities; rows without any have −inf everywhere."""

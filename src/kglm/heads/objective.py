@@ -206,7 +206,7 @@ def passage_loss(
     log_tail_W = spans.path_log_tail_W
     if len(spans.tails.tail_Y):
         scored_W = spans.tail_group_W >= 0
-        tail_Y = tail_log_probs(heads, g_TG[t_W[scored_W]][spans.tails.group_Y], spans.tails, int(scored_W.sum()))
+        tail_Y = tail_log_probs(heads, spans.tails, int(scored_W.sum()))
         log_tail_W = torch.where(scored_W, tail_Y[spans.tail_place_W], log_tail_W)
     path_W = log_parent_W + score_W - log_z_TP[t_W, slot_W] + log_tail_W
     count_M = len(spans.start_M)

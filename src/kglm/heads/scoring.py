@@ -212,8 +212,7 @@ class PassageScores:
         word_T = [len(surface)] if self.base_V is not None else prepared.passage.word_T.tolist()
         inputs = tail_inputs(groups, surface, word_T, prepared.tables, prepared.features)
         with torch.no_grad():
-            g_YG = self.g_TG[torch.tensor([group.position for group in groups])][inputs.group_Y]
-            p_Y = tail_log_probs(self.heads, g_YG, inputs, len(groups)).exp()
+            p_Y = tail_log_probs(self.heads, inputs, len(groups)).exp()
         for group in groups:
             self.tails[group] = {}
         for n, tail, p in zip(inputs.group_Y.tolist(), inputs.tail_Y.tolist(), p_Y.tolist(), strict=True):

@@ -1,6 +1,6 @@
 """π(e | p, r) among the tails of a parent and a relation: which of several values the text means.
 
-    score(e) = ω(g_t) · f(p, r, e) + a log (p_B(e's names begin at t) + ε)
+    score(e) = w · f(p, r, e) + a log (p_B(e's names begin at t) + ε)
 
 f are the features of `kg.tail_features` and whether the statement held in a year that the text names. Among more than
 `MAX_TAILS` tails, all are equally probable.
@@ -82,9 +82,9 @@ def tail_inputs(groups: Sequence[TailGroup], surface: Sequence[str], word_T: Seq
     )
 
 
-def tail_log_probs(heads: Heads, g_YG: Tensor, inputs: TailInputs, groups: int) -> Tensor:
-    """log π(e | p, r) of all tails of the groups; `g_YG` are the states at their positions."""
-    score_Y = heads.tail_scores(g_YG, inputs.fact_YQ, inputs.begins_Y)
+def tail_log_probs(heads: Heads, inputs: TailInputs, groups: int) -> Tensor:
+    """log π(e | p, r) of all tails of the groups."""
+    score_Y = heads.tail_scores(inputs.fact_YQ, inputs.begins_Y)
     return score_Y - segment_logsumexp(score_Y, inputs.group_Y, groups)[inputs.group_Y]
 
 

@@ -32,6 +32,8 @@ from kglm.text.tokenizer import tokenizer
 MAX_FACTS = 64
 """Facts of an answer that are listed as reasons."""
 MAX_MISSING = 32
+ODDS = 1.0
+"""The answer is that a fact is missing if that is more probable than all facts of the graph."""
 PLAIN_WORDS = 24
 """Plain words of the table of next words."""
 NAMED_TAILS = 64
@@ -131,6 +133,11 @@ class SubwordDistribution:
     def p_facts(self) -> float:
         """Probability that a fact of the graph leads to the next word, or a name goes on."""
         return self._following.p_facts
+
+    @property
+    def missing_odds(self) -> float:
+        """See `ODDS`."""
+        return ODDS
 
     @property
     def rest(self) -> dict[str, float]:

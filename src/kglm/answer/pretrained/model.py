@@ -48,6 +48,8 @@ TRUST = 2.0
 class PretrainedLM:
     """A pretrained language model with heads and a graph. It keeps no state between calls."""
 
+    is_pretrained = True
+
     def __init__(
         self, run: HeadsRun, tables: GraphTables, base: PretrainedLM | None = None, trust: float = TRUST
     ) -> None:

@@ -61,7 +61,11 @@ class Trainer:
         self, heads: Heads, tables: GraphTables, data: Passages, valid: Passages, config: HeadsTrainConfig
     ) -> None:
         self.heads, self.tables, self.data, self.valid, self.config = heads, tables, data, valid, config
-        self.optimiser = torch.optim.AdamW(heads.parameters(), lr=config.rate, weight_decay=config.decay)
+        scalars = heads.scalars()
+        others = [each for each in heads.parameters() if not any(each is scalar for scalar in scalars)]
+        self.optimiser = torch.optim.AdamW(
+            [{"params": others, "weight_decay": config.decay}, {"params": scalars, "weight_decay": 0.0}]
+        )
         self.progress = Progress()
         self.generator_state: Tensor = torch.Generator().manual_seed(config.seed).get_state()
         sizes = data.sizes()
@@ -104,8 +108,8 @@ class Trainer:
         config, group = self.config, self._steps[step]
         rng = random.Random(f"{config.seed} step {step}")
         rate = config.rate * min(1.0, (step + 1) / config.warm_up) * (1 - step / len(self))
-        for parameters in self.optimiser.param_groups:
-            parameters["lr"] = rate
+        for parameters, factor in zip(self.optimiser.param_groups, (1.0, config.scalars), strict=True):
+            parameters["lr"] = factor * rate
         self.heads.train()
         self.optimiser.zero_grad()
         with torch.random.fork_rng(devices=[]):

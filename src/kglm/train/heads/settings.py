@@ -16,6 +16,8 @@ class HeadsTrainConfig:
     """Passes over the training documents."""
     rate: float = 2e-3
     """Highest learning rate; it rises over `warm_up` steps and then falls to 0."""
+    scalars: float = 5.0
+    """Learning rate of weights of single features, as a multiple."""
     warm_up: int = 100
     """Steps in which the learning rate rises."""
     decay: float = 0.01
@@ -44,7 +46,7 @@ class HeadsTrainConfig:
 
     def __post_init__(self) -> None:
         for name, least, most in (
-            ("epochs", 1, 1 << 20), ("rate", 0, 1e3), ("warm_up", 1, 1 << 30), ("decay", 0, 1e3), ("clip", 1e-6, 1e6),
+            ("epochs", 1, 1 << 20), ("rate", 0, 1e3), ("scalars", 0, 1e3), ("warm_up", 1, 1 << 30), ("decay", 0, 1e3), ("clip", 1e-6, 1e6),
             ("batch", 1, 1 << 30), ("joint", 0, 1 << 20), ("hide_facts", 0, 0.99), ("hide_asked", 0, 0.99),
             ("short", 0, 1 << 30), ("hide_clauses", 0, 1), ("validate", 1, 1 << 30), ("checkpoint", 0, 1e6),
             ("seed", 0, (1 << 63) - 1),
