@@ -39,6 +39,9 @@ SKIPPED_COMMANDS = {
     "kglm quickstart": "takes minutes; tests/test_quickstart.py runs a small one",
     "kglm serve": "runs until Ctrl-C; tests/serve starts servers",
     "kglm annotate enwiki-latest": "needs a dump of Wikipedia and a Ray cluster; see tests/annotate/test_on_ray.py",
+    "kglm evaluate heads-run": "needs a pretrained model; see tests/evaluate/test_heads.py",
+    "kglm table perplexity --run heads-run": "needs a pretrained model; see tests/evaluate/test_heads.py",
+    "kglm features": "needs a pretrained model; see tests/heads/test_feature_jobs.py",
     "kglm evaluate smollm2": "needs a pretrained model; see tests/evaluate/test_pretrained.py",
     "kglm table completion prompts.jsonl --run model --run smollm2": "needs a pretrained model",
 }
