@@ -1,4 +1,4 @@
-"""Paths of the data in the package: the bundled world, a small graph with wordings for texts about it, a trained model."""
+"""Paths of the data in the package: the bundled world, a small graph with wordings, and a trained model."""
 
 from __future__ import annotations
 
