@@ -23,23 +23,20 @@ import numpy as np
 import torch
 
 from kglm.files import write_json
-from kglm.heads.all_names import AllNames
 from kglm.heads.features import FeatureStore
-from kglm.heads.keys import relation_keys
 from kglm.heads.local import annotated_links
 from kglm.heads.model import Heads
-from kglm.heads.names import NameTable
 from kglm.heads.objective import Spans, find_spans, passage_loss
 from kglm.heads.options import HeadsConfig
 from kglm.heads.passage import passage
-from kglm.heads.prepared import GraphTables, Prepared, prepare
+from kglm.heads.prepared import Prepared, prepare
 from kglm.heads.scoring import PassageScores, score_text
+from kglm.heads.tables import GraphTables
 from kglm.kg.graph import KnowledgeGraph
-from kglm.model.cues import Cues
 from kglm.pretrained.base import BaseModel
 from kglm.progress import progress
 from kglm.text.document import Document, read_documents
-from kglm.text.tokenizer import tokenizer
+from kglm.text.encoder import SentenceEncoder
 
 WARM_UP = 50
 """Steps in which the learning rate rises."""
@@ -55,11 +52,13 @@ def documents(argument: str) -> list[Document]:
 def load(arguments: list[str], store: FeatureStore, tables: GraphTables) -> list[tuple[Prepared, Spans]]:
     """Passages with their features and the spans that facts explain."""
     texts = [document for argument in arguments for document in documents(argument)]
+    passages = [passage(text, store.base.subwords, tables.graph) for text in texts]
+    stored = store.of([each.ids for each in passages])
     found = []
     with progress("preparing", sum(len(text.tokens) for text in texts), "tokens") as advance:
-        for text in texts:
-            each = passage(text, store.base.subwords, tables.graph)
-            prepared = prepare(each, store.get(each.ids), tables, annotated_links(each, tables.graph))
+        for n, (text, each) in enumerate(zip(texts, passages, strict=True)):
+            links = annotated_links(each, tables.graph)
+            prepared = prepare(each, stored[n], tables, links, HeadsConfig().max_tails)
             found.append((prepared, find_spans(prepared)))
             advance(len(text.tokens))
     return found
@@ -133,15 +132,7 @@ def main() -> None:
     store = FeatureStore(args.to / "features", base)
     config = HeadsConfig()
     with KnowledgeGraph.open(args.kg) as graph:
-        tables = GraphTables(
-            graph,
-            NameTable(graph, base.subwords),
-            Cues(graph, tokenizer().words),
-            relation_keys(base, graph),
-            base.model.embedding_table,
-            config.max_tails,
-            AllNames.of(graph, base.subwords),
-        )
+        tables = GraphTables.of(graph, base, encoder=SentenceEncoder.installed())
         heads = Heads(config, base.model.config.hidden, tables.key_RD.shape[1])
         train(heads, load(args.train, store, tables), tables, args)
         results = {each: evaluate(heads, load([each], store, tables)) for each in args.valid}

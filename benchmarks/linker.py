@@ -9,9 +9,10 @@ candidates of whole documents: their names must become NIL or another entity. Wi
 that is nowhere linked in its document counts as half an example of NIL.
 
 The weights maximise the log-likelihood of a conditional logit over candidates and NIL, with a Gaussian prior around the
-weights in use. Compared: the prior alone (the candidate with the most facts, never NIL), the weights in use, the fitted
-ones. Accuracy counts NIL; "ambiguous" are links to an entity of the graph that shares its name with another one, where
-only the choice among candidates counts. ECE: expected calibration error of the most probable outcome, in ten bins.
+weights in use (all times the sharpness, see `kglm.linking.weights`). Compared: the prior alone (the candidate with the
+most facts, never NIL), the weights in use, the fitted ones. Accuracy counts NIL; "ambiguous" are links to an entity of
+the graph that shares its name with another one, where only the choice among candidates counts. ECE: expected
+calibration error of the most probable outcome, in ten bins.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from kglm.linking.anchors import Anchors
 from kglm.linking.context import NIL_FEATURES
 from kglm.linking.linker import CONTEXT, FEATURES, LinkedName, LinkedText, Linker
 from kglm.linking.links import LinkResolver
-from kglm.linking.weights import NIL_WEIGHTS, WEIGHTS
+from kglm.linking.weights import NIL_WEIGHTS, SHARPNESS, WEIGHTS
 from kglm.text.articles import read_articles
 from kglm.text.common_words import is_common
 from kglm.text.document import Document
@@ -246,7 +247,7 @@ def main() -> None:
     if options.train_articles:
         even = islice(article_texts(graph, linker, options.train_articles), 0, None, 2)
         training += examples_of(even, options.hide)
-    in_use = np.array([*WEIGHTS, *NIL_WEIGHTS])
+    in_use = SHARPNESS * np.array([*WEIGHTS, *NIL_WEIGHTS])
     fitted = fit(training, in_use, ridge=options.ridge)
     rows = list(zip(NAMES, fitted.tolist(), in_use.tolist(), strict=True))
     nil = sum(each.right == len(each.feature_NF) for each in training)
@@ -272,6 +273,7 @@ def main() -> None:
             columns, [(name, *each.values()) for name, each in results.items()], title=f"{title}, {len(found):,} names"
         )
     if options.print_weights:
+        fitted /= SHARPNESS
         for names_of, part in ((FEATURES, fitted[: len(FEATURES)]), (NIL_FEATURES, fitted[len(FEATURES) :])):
             print("\n".join(f"    {w:.2f},  # {name}" for name, w in zip(names_of, part.tolist(), strict=True)), "\n")
 

@@ -1,11 +1,12 @@
-"""python benchmarks/linking.py [--kg KG] [--half test] [--errors] [--json FILE]
+"""python benchmarks/linking.py [--kg KG] [--half test | --later] [--errors] [--json FILE]
 
 Measure links and NIL on sentences written for this purpose: `benchmarks/linking.jsonl`.
 
 Each line has the graph it was written for (`world`: the bundled one; `shared`: --kg), a kind, and a text in which every
 name is marked with the ids it may be linked to: "[Lincoln|Q91] was shot", or with NIL if no entity of the graph is
 meant: "[Paris Hilton|NIL] was born in". A text that marks a pronoun expects it to be resolved. Lines at even places
-(from 0) are the half to look at during development, lines at odd places the half to report.
+(from 0) are the half to look at during development, lines at odd places the half to report. With --later, the lines of
+`benchmarks/linking-later.jsonl` are measured instead: they were written after the linker, before it read any of them.
 
 Link: a found mention of exactly these words whose most probable entity is more probable than NIL.
   precision = right links / found links, recall = right links / expected links.
@@ -33,10 +34,11 @@ from kglm import bundled
 from kglm.answer.mentions import LinkedMention, linked_mentions
 from kglm.kg.graph import KnowledgeGraph
 from kglm.linking.linker import Linker
-from kglm.linking.prompts import NIL_BIAS, PromptLinker
+from kglm.linking.prompts import NIL_BIAS, PROMPT_SHARPNESS, PromptLinker
 from table import print_table
 
 TABLE = Path(__file__).with_suffix(".jsonl")
+LATER = TABLE.with_stem("linking-later")
 MARKED = re.compile(r"\[([^|\]]+)\|([^\]]+)\]")
 NIL = "NIL"
 BINS = 10
@@ -65,9 +67,9 @@ class Sentence(NamedTuple):
 
 def sentences(words_of: Callable[[str], list[str]], graph: str, half: str) -> Iterator[Sentence]:
     """The lines of one half for one graph. Names are found by words, so that tokenization does not matter."""
-    for place, line in enumerate(TABLE.read_text().splitlines()):
+    for place, line in enumerate((LATER if half == "later" else TABLE).read_text().splitlines()):
         record = json.loads(line)
-        if record["graph"] != graph or half not in ("both", ("dev", "test")[place % 2]):
+        if record["graph"] != graph or half not in ("both", "later", ("dev", "test")[place % 2]):
             continue
         text = MARKED.sub(r"\1", record["text"])
         words, names, at = words_of(text), [], 0
@@ -81,7 +83,7 @@ def sentences(words_of: Callable[[str], list[str]], graph: str, half: str) -> It
 
 def link_to(graph: KnowledgeGraph) -> Link:
     """The links of prompts to a graph that no run was trained with."""
-    linker = PromptLinker(Linker(graph, nil_bias=NIL_BIAS))
+    linker = PromptLinker(Linker(graph, nil_bias=NIL_BIAS, sharpness=PROMPT_SHARPNESS))
     return lambda words: linked_mentions(graph, words, linker.link(words))
 
 
@@ -153,6 +155,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kg", type=Path, help="the shared graph; without it only the bundled world is measured")
     parser.add_argument("--half", choices=("dev", "test", "both"), default="dev")
+    parser.add_argument("--later", dest="half", action="store_const", const="later", help="the lines written later")
     parser.add_argument("--errors", action="store_true", help="list the mistakes; not for the half that is reported")
     parser.add_argument("--json", type=Path, help="write the results to this file")
     options = parser.parse_args()

@@ -19,10 +19,10 @@ UNSAFE = re.compile(r"\bpickle\b|torch\.load\b|(?<![\w.])eval\(|(?<![\w.])exec\(
 RESTRICTED_IMPORTER = "kg/importers/authors.py"
 
 ROOMS = [
-    {"errors"}, {"packed"}, {"files"}, {"config", "progress", "parallel", "plots", "bundled"}, {"pretrained"}, {"kg"},
-    {"text"}, {"linking"}, {"worlds"}, {"annotate"}, {"writing"}, {"model"}, {"heads"}, {"runs"}, {"train"},
-    {"marginal"}, {"answer"}, {"evaluate"}, {"doctor", "api"}, {"quickstart"}, {"serve"}, {"cli"},
-    {"__init__", "__main__"},
+    {"errors"}, {"packed"}, {"files"}, {"config", "progress", "parallel", "on_ray", "plots", "bundled"}, {"pretrained"},
+    {"kg"}, {"text"}, {"linking"}, {"worlds"}, {"annotate"}, {"writing"}, {"model"}, {"heads"}, {"runs"}, {"train"},
+    {"marginal"},
+    {"answer"}, {"evaluate"}, {"doctor", "api"}, {"quickstart"}, {"serve"}, {"cli"}, {"__init__", "__main__"},
 ]  # fmt: skip
 """Top-level modules and packages in the order of the data flow. A module may import from its own line and from those
 above it. `kglm/__init__` comes last: its public names load all others, so that no module may import them from there."""

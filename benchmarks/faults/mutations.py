@@ -62,7 +62,20 @@ FIELDS = (
     "'a'@", "node1", "label", "node2", "alias", "preferred", "deprecated", "June 2001", "1961-08-04",
     "30 February 2000",
     "12 km", "999999999999999999999 BC", "13th century", "-5 °C", "1,2,3", "Q1|P1|Q2",
-    "date of birth " * 2000, "1 " * 2000,
+    "date of birth " * 2000, "1 " * 2000, "312", "1,250.5", "1.234", "$3.2 million", "€ 1.234,5", "1e999 EUR",
+    "12.5 %", "04/03/1880", "25/12/1871", "27 furlongs", "yes", "n/a", "a; b;; c", "x" * 200_000, "=1+1", '"', '""',
+    '"a""b"', "id", "name", "head", "relation", "tail", "rank", "source", "height (m)", "height_m", ":ID", ":START_ID",
+    "x:int[]",
+    "x:float{a:b}", "x:datetime", ":LABEL", "_id", "@prefix", "@base", "a", "[", "]", ";", '"1"^^xsd:gYear', "[]", "()",
+    "<http://example.org/a b>", "http://example.org/%zz", "S::a%20b", "S::", "S::%", "urn:kglm:Q_a", "Q_", "P_", "set",
+    "<<", ">>",
+)  # fmt: skip
+TYPES = (
+    *STRINGS, "entity", "date", "date:dmy", "date:mdy", "date:ymd", "year", "quantity", "quantity:", "quantity:m",
+    "quantity:m:comma", "quantity:comma", "quantity:point", "quantity:comma:point", "quantity:nonsense", "money",
+    "money:EUR", "money:XXX", "money:eur:comma", "percent", "percent:comma", "text", "id", "number", "quantity:1",
+    "quantity:km:km", ":", "::", "quantity: m ", "quantity:a b", "quantity:" + "x" * 5000, "quantity:%",
+    "quantity:\u00e9",
 )  # fmt: skip
 MARKUP = (
     "[[", "]]", "{{", "}}", "{|", "|}", "|", "||", "!", "==", "'''", "<ref", "<ref>", "</ref>", "<ref/>", "<!--", "-->",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,6 +28,26 @@ def file_reader(home: Path, name: str, read: Callable[[Path], object]) -> Callab
         return read(path)
 
     return run
+
+
+def together(parts: Mapping[str, Callable[[Path], Reader]], home: Path) -> Reader:
+    """Several readers as one: an input begins with the name of the part that reads it."""
+    readers = {name.encode(): make(home) for name, make in parts.items()}
+
+    def mutate(data: bytes, rng: random.Random) -> bytes:
+        name, _, rest = data.partition(b"\0")
+        return name + b"\0" + readers[name].mutate(rest, rng)
+
+    def read(data: bytes) -> object:
+        name, _, rest = data.partition(b"\0")
+        return readers[name].read(rest)
+
+    def close() -> None:
+        for reader in readers.values():
+            reader.close()
+
+    samples = [name + b"\0" + sample for name, reader in readers.items() for sample in reader.samples]
+    return Reader(samples, mutate, read, close)
 
 
 def exhaust(items: Iterator[object]) -> None:

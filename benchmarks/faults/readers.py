@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import tomli_w
+from benchmarks.faults.models import MODEL_READERS
 from benchmarks.faults.mutations import (
     mutate_bytes,
     mutate_fields,
@@ -21,6 +22,7 @@ from benchmarks.faults.mutations import (
     mutate_override,
     mutate_toml,
 )
+from benchmarks.faults.own import OWN_READERS
 from benchmarks.faults.reader import Reader, exhaust, file_reader
 from benchmarks.faults.samples import (
     DOCUMENT,
@@ -327,6 +329,8 @@ READERS: dict[str, Callable[[Path], Reader]] = {
     "import: ntriples": partial(importer, "ntriples", [NTRIPLES], mutate_fields(" ")),
     "import: kgtk": partial(importer, "kgtk", [KGTK], mutate_fields("\t")),
     "import: authors": partial(importer, "authors", PICKLES, mutate_pickle),
+    **OWN_READERS,
+    **MODEL_READERS,
     "facts and literals": fact_strings,
     "HTTP bodies": requests,
 }  # fmt: skip

@@ -65,7 +65,13 @@ JSON_ARTICLES = as_lines(
 )  # fmt: skip
 
 
-FACTS = b"Q76\tP569\tT::11::+1961-08-04T00:00:00Z\nQ76\tP19\tQ18094\tpreferred\nQ76\tP2048\tV::1.87::Q11573\n"
+FACTS = b"""Q76\tP569\tT::11::+1961-08-04T00:00:00Z
+Q76\tP19\tQ18094\tpreferred\tP580 T::9::+1961-00-00T00:00:00Z P248 Q36578 P854 S::https://example.org/a
+P2048\tdatatype\tquantity:metre
+Q76\tlabel\tBarack Obama
+Obama\tredirect to\tBarack Obama
+Q76\tP2048\tV::1.87::Q11573
+"""
 WIKIDATA = as_lines(
     {"type": "item", "id": "Q76", "labels": {"en": {"language": "en", "value": "Obama"}},
     "aliases": {"en": [{"value": "B"}]},
@@ -74,7 +80,11 @@ WIKIDATA = as_lines(
         "P19": [{"id": "Q76$1", "rank": "normal", "mainsnak": {"snaktype": "value", "property": "P19", "datavalue":
             {"type": "wikibase-entityid", "value": {"entity-type": "item", "numeric-id": 18094, "id": "Q18094"}}},
             "qualifiers": {"P585": [{"snaktype": "value", "datavalue": {"type": "time", "value":
-                {"time": "+1961-08-04T00:00:00Z", "precision": 11}}}]}}],
+                {"time": "+1961-08-04T00:00:00Z", "precision": 11}}}],
+                "P582": [{"snaktype": "somevalue"}]},
+            "references": [{"snaks": {"P248": [{"snaktype": "value", "datavalue": {"type": "wikibase-entityid",
+                "value": {"id": "Q36578"}}}], "P854": [{"snaktype": "value", "datavalue":
+                {"type": "string", "value": "https://example.org/a"}}]}}]}],
         "P2048": [{"rank": "preferred", "mainsnak": {"snaktype": "value", "datavalue":
             {"type": "quantity", "value": {"amount": "+187", "unit": "http://www.wikidata.org/entity/Q174728"}}}}],
         "P1477": [{"rank": "normal", "mainsnak": {"snaktype": "value", "datavalue":
@@ -90,6 +100,9 @@ Q76-P19\tQ76\tP19\tQ18094\tnormal
 Q76-label\tQ76\tlabel\t'Barack Obama'@en\t
 Q76-P569\tQ76\tP569\t^1961-08-04T00:00:00Z/11\tpreferred
 Q76-P2048\tQ76\tP2048\t+1.87Q11573\t
+q1\tQ76-P19\tP580\t^1961-00-00T00:00:00Z/9\t
+q2\tQ76-P19\tP248\tQ36578\t
+q3\tQ76-P19\tP854\t"https://example.org/a"\t
 """
 ENTITIES = as_lines(
     {"id": "Q76", "label": "Barack Obama", "aliases": ["Obama"], "title": "Barack Obama", "description": "x"},
@@ -98,8 +111,10 @@ ENTITIES = as_lines(
         "relation": "P569",
         "tail": "1961-08-04",
         "rank": "preferred",
-        "qualifiers": {"P585": ["2001-01-01"]},
+        "qualifiers": {"P585": ["2001-01-01"], "P580": ["1961"], "P248": ["Q36578", "the register"]},
     },
+    {"relation": "P2048", "label": "height", "datatype": "quantity:metre"},
+    {"redirect": "Obama", "target": "Barack Obama"},
 )
 PICKLES = [pickle.dumps(value, protocol) for protocol in (0, 2, 4) for value in (
     {"Q76": [("P19", "Q18094"), ("R:P26", "Q13133"), ["P569", "T::11::+1961-08-04T00:00:00Z"]]},

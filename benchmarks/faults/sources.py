@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.faults.mutations import FIELDS, Mutation, mutate_bytes, mutate_fields, mutate_json
+from benchmarks.faults.own import import_and_compare
 from benchmarks.faults.reader import Reader, exhaust, file_reader
 from benchmarks.faults.samples import FACTS
 from benchmarks.faults.world import make_world
@@ -78,8 +79,11 @@ def importer(format: str, samples: Sequence[bytes], mutate: Mutation, home: Path
                 PARSERS[format](block.data, block.first_line, source)
         if random.Random(path.read_bytes()).random() >= IMPORTED:
             return
-        import_graph(sources, home / f"{format}.kg", **further, format=None if further else format, options=options,
-                     workers=1, replace=True)  # type: ignore[arg-type]  # fmt: skip
+        if further:
+            import_graph(sources, home / f"{format}.kg", **further, options=options, workers=1, replace=True)  # type: ignore[arg-type]
+        else:
+            generator = random.Random(len(path.read_bytes()))
+            import_and_compare(path, home / f"{format}.kg", generator=generator, format=format, options=options)
 
     return Reader(samples, mutate, file_reader(home, f"source.{format}", read))
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.faults import own_samples
 from benchmarks.faults.world import make_world
 
 from kglm import bundled
@@ -99,6 +100,23 @@ except KglmError as error:
 """As `kglm kg embed`, but its state is saved after every few triples, so that a fault can meet a saved state."""
 
 
+def _import_own(home: Path) -> list[str]:
+    tables = [str(home / name) for name in ("works.csv", "staff.csv", "more.jsonl")]
+    return [*KGLM, "kg", "import", *tables, "--type", "birth date=date:dmy", "--to", str(home / "new.kg")]
+
+
+def _prepare_own(_: Path, home: Path) -> None:
+    (home / "works.csv").write_bytes(own_samples.WIDE)
+    (home / "staff.csv").write_bytes(own_samples.TRIPLES)
+    (home / "more.jsonl").write_bytes(own_samples.OBJECTS)
+
+
+def _prepare_bulk(world: Path, home: Path) -> None:
+    _copy_graph(world, home)
+    rows = [f"set,Q76,favourite number {k},{k} km" for k in range(40)] + ["set,Q142,motto,Liberté", "set,Q76,P19,Paris"]
+    (home / "edits.csv").write_text("action,head,relation,tail\n" + "\n".join(rows) + "\n")
+
+
 def _embed(home: Path) -> list[str]:
     return ["-c", _EMBED, str(home / "world.kg")]
 
@@ -128,6 +146,12 @@ def _prepare_texts(world: Path, home: Path) -> None:
     shutil.copy(world / "texts.jsonl", home)
 
 
+def _prepare_texts_again(world: Path, home: Path) -> None:
+    """As before, with the output of other texts, which `--force` replaces."""
+    _prepare_texts(world, home)
+    shutil.copy(world / "short.jsonl", home / "docs.jsonl")
+
+
 def _prepare_training(world: Path, home: Path) -> None:
     _copy_graph(world, home)
     shutil.copy(world / "short.jsonl", home / "train.jsonl")
@@ -137,6 +161,9 @@ VERBS = {
     verb.name: verb
     for verb in (
         Verb("import", _import, lambda home: _facts(home / "new.kg"), lambda home: home / "new.kg", lambda *_: None),
+        Verb(
+            "import-own", _import_own, lambda home: _facts(home / "new.kg"), lambda home: home / "new.kg", _prepare_own
+        ),
         Verb(
             "embed",
             _embed,
@@ -164,6 +191,20 @@ VERBS = {
             lambda home: _facts(home / "world.kg"),
             lambda home: home / "world.kg",
             _copy_graph,
+        ),
+        Verb(
+            "edit-table",
+            lambda home: [*KGLM, "kg", "edit", str(home / "world.kg"), "--create", "--from", str(home / "edits.csv")],
+            lambda home: _facts(home / "world.kg"),
+            lambda home: home / "world.kg",
+            _prepare_bulk,
+        ),
+        Verb(
+            "annotate-again",
+            lambda home: [*_annotate(home), "--force"],
+            lambda home: _bytes(home / "docs.jsonl"),
+            lambda home: home / "docs.jsonl",
+            _prepare_texts_again,
         ),
     )
 }

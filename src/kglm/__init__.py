@@ -9,7 +9,7 @@
         print(word.word, word.reason)
 
 There is a function for each command: import_graph, embed, annotate_articles, train_model, evaluate_model, link,
-complete, generate. Names are loaded when they are first used: `import kglm` loads no other package.
+complete, ask, generate. Names are loaded when they are first used: `import kglm` loads no other package.
 """
 
 from __future__ import annotations
@@ -44,12 +44,15 @@ _MODULES = {
     "NextWords": "kglm.answer.next_word",
     "PerplexityReport": "kglm.evaluate.perplexity",
     "Reason": "kglm.answer.completion",
+    "PretrainedLM": "kglm.answer.pretrained.model",
     "Reasons": "kglm.answer.completion",
+    "Reply": "kglm.answer.pretrained.asked",
     "Span": "kglm.answer.reading",
     "TransEConfig": "kglm.kg.embedding.transe",
     "Vocabulary": "kglm.text.vocabulary",
     "Word": "kglm.answer.completion",
     "annotate_articles": "kglm.api",
+    "ask": "kglm.api",
     "complete": "kglm.api",
     "corpus_statistics": "kglm.annotate.statistics",
     "embed": "kglm.api",
@@ -94,12 +97,15 @@ __all__ = [  # noqa: RUF022 - the order of _MODULES, and the version
     "NextWords",
     "PerplexityReport",
     "Reason",
+    "PretrainedLM",
     "Reasons",
+    "Reply",
     "Span",
     "TransEConfig",
     "Vocabulary",
     "Word",
     "annotate_articles",
+    "ask",
     "complete",
     "corpus_statistics",
     "embed",
@@ -137,9 +143,12 @@ if TYPE_CHECKING:
     from kglm.answer.mentions import LinkedMention
     from kglm.answer.model import FactAwareLM, load
     from kglm.answer.next_word import NextWordConfig, NextWords
+    from kglm.answer.pretrained.asked import Reply
+    from kglm.answer.pretrained.model import PretrainedLM
     from kglm.answer.reading import Span
     from kglm.api import (
         annotate_articles,
+        ask,
         complete,
         embed,
         evaluate_model,

@@ -21,12 +21,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
+from kglm.errors import ConfigError
+
 if TYPE_CHECKING:  # each function loads what it needs when it is called
     from kglm.annotate.annotator import AnnotateConfig
     from kglm.annotate.pipeline import AnnotateReport
     from kglm.answer.completion import Completion, GeneratedWord
+    from kglm.answer.given import Edit
     from kglm.answer.mentions import LinkedMention
-    from kglm.answer.model import Edit, FactAwareLM, GenerateOptions, Links
+    from kglm.answer.model import FactAwareLM, GenerateOptions, Links
+    from kglm.answer.pretrained.asked import Reply
+    from kglm.answer.pretrained.model import PretrainedLM
+    from kglm.evaluate.heads import HeadsReport
     from kglm.evaluate.perplexity import PerplexityReport
     from kglm.kg.embedding.transe import EmbedReport, TransEConfig
     from kglm.kg.graph import KnowledgeGraph
@@ -183,25 +189,35 @@ def evaluate_model(
     run: AnyPath,
     data: Paths,
     *,
-    method: Literal["particle", "importance", "beam", "exact", "annotated"] = "particle",
+    method: Literal["particle", "importance", "beam", "exact", "annotated"] | None = None,
     samples: int = 100,
     seed: int = 0,
     proposal: AnyPath | None = None,
     kg: AnyPath | None = None,
     workers: int = 1,
-) -> PerplexityReport:
+) -> PerplexityReport | HeadsReport:
     """Estimate the perplexity of documents; their annotations are used by method "annotated" only.
+
+    The default method is "exact" for heads on a pretrained model, "particle" for other runs.
 
     kglm.evaluate_model("run", "valid.jsonl", samples=50).to_json()["ppl"]
     """
+    from kglm.evaluate.heads import evaluate_heads, heads_task
     from kglm.evaluate.perplexity import Task, evaluate
+    from kglm.heads.store import is_heads
     from kglm.marginal.estimate import MarginalConfig
     from kglm.runs.run import read_for_training
     from kglm.worlds.world import graph_path
 
+    if is_heads(Path(run)):
+        if method not in (None, "exact") or proposal is not None:
+            raise ConfigError("heads are scored exactly", place=run, remedy="leave out method and proposal")
+        documents = read_for_training(_paths(data))
+        heads = heads_task(Path(run), documents, kg=None if kg is None else Path(kg), seed=seed)
+        return evaluate_heads(heads, documents, workers=workers)
     task = Task(
         Path(run),
-        method,
+        method or "particle",
         MarginalConfig(samples=samples, seed=seed),
         None if proposal is None else Path(proposal),
         None if kg is None else graph_path(kg),
@@ -209,7 +225,7 @@ def evaluate_model(
     return evaluate(task, read_for_training(_paths(data)), workers=workers)
 
 
-def link(text: str | Sequence[str], run: FactAwareLM | AnyPath | None = None) -> list[LinkedMention]:
+def link(text: str | Sequence[str], run: FactAwareLM | PretrainedLM | AnyPath | None = None) -> list[LinkedMention]:
     """Find names in a text and list the entities they may refer to. A path is loaded at each call; see `kglm.load`.
 
     [mention.id for mention in kglm.link("Barack Obama was born on")]
@@ -219,7 +235,7 @@ def link(text: str | Sequence[str], run: FactAwareLM | AnyPath | None = None) ->
 
 def complete(
     prompt: str | Sequence[str],
-    run: FactAwareLM | AnyPath | None = None,
+    run: FactAwareLM | PretrainedLM | AnyPath | None = None,
     *,
     entities: Sequence[str] = (),
     edits: Edit | Sequence[Edit] = (),
@@ -234,9 +250,28 @@ def complete(
     return _model(run).complete(prompt, entities, edits=edits, top=top, links=links, seed=seed)
 
 
+def ask(
+    question: str,
+    run: PretrainedLM | AnyPath | None = None,
+    *,
+    kg: AnyPath | None = None,
+    entities: Sequence[str] = (),
+    edits: Edit | Sequence[Edit] = (),
+    top: int = 5,
+) -> Reply:
+    """Answer a question in a sentence from facts of a graph, by a pretrained language model; see `kglm.load`.
+
+    print(kglm.ask("Who does Nora Feld report to?", kg="company.kg").text)
+    """
+    from kglm.answer.model import load
+
+    model = load(run, kg=kg) if run is None or isinstance(run, AnyPath) else run
+    return model.ask(question, entities, edits=edits, top=top)
+
+
 def generate(
     prompt: str | Sequence[str] = "",
-    run: FactAwareLM | AnyPath | None = None,
+    run: FactAwareLM | PretrainedLM | AnyPath | None = None,
     *,
     entities: Sequence[str] = (),
     edits: Edit | Sequence[Edit] = (),
@@ -251,10 +286,10 @@ def generate(
     return (model.edited(edits) if edits else model).generate(prompt, entities, links=links, **options)
 
 
-def _model(run: FactAwareLM | AnyPath | None) -> FactAwareLM:
-    from kglm.answer.model import FactAwareLM, load
+def _model(run: FactAwareLM | PretrainedLM | AnyPath | None) -> FactAwareLM | PretrainedLM:
+    from kglm.answer.model import load
 
-    return run if isinstance(run, FactAwareLM) else load(run)
+    return load(run) if run is None or isinstance(run, AnyPath) else run
 
 
 def _paths(given: Paths) -> list[Path]:

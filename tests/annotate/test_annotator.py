@@ -88,6 +88,13 @@ def test_parts_of_longer_names_and_numbers_are_not_names(graph: KnowledgeGraph) 
     assert marked(graph, article("in Bonn and Ulm"))[0] == ("Bonn", "Q4", "NEL")
 
 
+def test_facts_lead_to_no_name_inside_a_longer_unknown_one(graph: KnowledgeGraph) -> None:
+    """The linker knows the longer name; without it, the fact that Ulm is in Germany marks its first word."""
+    text = article("in Ulm near the Germany Grand Palace", (2, 3, "Q2"))
+    assert marked(graph, text) == [("Ulm", "Q2", "WIKI")]
+    assert marked(graph, text, linker=False) == [("Ulm", "Q2", "WIKI"), ("Germany", "Q3", "KG")]
+
+
 def test_mentions_given_with_a_text_are_kept(graph: KnowledgeGraph) -> None:
     text = article("Ann saw Bonn and Ulm")
     text.mentions = [

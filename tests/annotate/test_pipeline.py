@@ -376,7 +376,7 @@ def test_texts_without_a_known_name_are_reported(kg: Path, tmp_path: Path, comma
     words = ["annotate", str(tmp_path / "note.txt"), "--kg", str(kg), "--workers", "1", "--to"]
     left = command(*words, str(tmp_path / "d.jsonl"))
     assert left.returncode == 0 and "warning: no name is linked in 1 text: " in left.stderr
-    assert "kglm kg find KG NAME" in left.stderr and "--min-p 0.25" in left.stderr
+    assert "kglm kg find KG NAME" in left.stderr and "--min-p 0.2" in left.stderr
     assert "leave out --no-linker" in command(*words, str(tmp_path / "e.jsonl"), "--no-linker").stderr
 
 

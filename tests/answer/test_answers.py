@@ -106,6 +106,9 @@ def test_they_are_brute_force(tmp_path: Path, name: str) -> None:
         assert {text: said[text] for text in wanted} == pytest.approx(wanted, rel=1e-8)
         for answer in ranked:
             assert sum(reason.p for reason in answer.reasons) == pytest.approx(answer.p, rel=1e-9)
+            if answer.node >= 0 and not continued_p(answer):
+                named = toy.graph.aliases(answer.node) or [toy.graph.label(answer.node)]
+                assert answer.text in named, "without the function words before it"
 
 
 @pytest.fixture(scope="module")

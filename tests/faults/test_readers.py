@@ -16,11 +16,14 @@ from kglm.doctor.documents import examine_documents
 from kglm.errors import ConfigError, DataError, GraphError, KglmError, LiteralError
 from kglm.evaluate.prompts import read_prompts
 from kglm.files.artefact import Artefact
+from kglm.kg.describe import describe
 from kglm.kg.embedding.transe import TransEConfig
+from kglm.kg.export import WRITERS, export_graph
 from kglm.kg.graph import KnowledgeGraph
-from kglm.kg.importers.records import ImportOptions, Source
+from kglm.kg.importers.records import ImportOptions, OwnOptions, Source
 from kglm.kg.importers.table import parse_jsonl
 from kglm.kg.importers.wikidata import parse_dump
+from kglm.kg.imports import import_graph
 from kglm.kg.resolve import parse_fact
 from kglm.linking.anchors import Anchors
 from kglm.quickstart import Quickstart, QuickstartConfig
@@ -228,3 +231,80 @@ def test_a_fact_of_too_many_words(text: str, graph: KnowledgeGraph) -> None:
 def test_a_year_of_too_many_digits(graph: KnowledgeGraph) -> None:
     with pytest.raises(LiteralError, match="a year of 5000 digits; give at most 16"):
         parse_fact(graph, f"Q76 P569 -{DIGITS}")
+
+
+# --- files of one's own --------------------------------------------------------------------------------------------
+
+
+def imported(home: Path, name: str, content: bytes, **options: Any) -> KnowledgeGraph:
+    (home / name).write_bytes(content)
+    own = OwnOptions(skip_bad_lines=True)
+    import_graph([home / name], home / "g.kg", options=ImportOptions(own=own), workers=1, replace=True, **options)
+    return KnowledgeGraph.open(home / "g.kg")
+
+
+def facts(graph: KnowledgeGraph) -> list[tuple[str, str, str]]:
+    return [fact[:3] for number in range(len(graph)) for fact in graph.store.facts_of(graph.id(number))]
+
+
+def test_json_that_is_not_utf_8_is_refused_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "g.jsonl").write_bytes(b'{"head": "A", "relation": "r", "tail": "B"}\n{"head": "\xba"}\n')
+    with pytest.raises(DataError, match=r"g\.jsonl, line 2: is not UTF-8"):
+        import_graph([tmp_path / "g.jsonl"], tmp_path / "g.kg")
+
+
+def test_a_lone_surrogate_in_json_is_refused_with_its_line(tmp_path: Path) -> None:
+    good, bad = b'{"head": "Ada \\ud83d\\ude00", "relation": "employer", "tail": "Works"}', b'{"name": "\\ud800"}'
+    (tmp_path / "g.jsonl").write_bytes(good + b"\n" + bad + b"\n")
+    with pytest.raises(DataError, match=r"g\.jsonl, line 2: a text with a lone surrogate"):
+        import_graph([tmp_path / "g.jsonl"], tmp_path / "g.kg")
+    with imported(tmp_path, "one.jsonl", good) as graph:
+        assert graph.label(graph.number(facts(graph)[0][0])) == "Ada \U0001f600"
+
+
+@pytest.mark.parametrize(
+    ("value", "tail"),
+    [
+        ('"1871-12-25"^^xsd:date', "T::11::+1871-12-25T00:00:00Z"),
+        ('"1871-12-25T07:00:00.5Z"^^xsd:dateTime', "T::11::+1871-12-25T00:00:00Z"),
+        ('"1871-12-25+01:00"^^xsd:date', "T::11::+1871-12-25T00:00:00Z"),
+        ('"-0043-03-15"^^xsd:date', "T::11::-0044-03-15T00:00:00Z"),  # RDF has a year 0
+        ('"-0043"^^xsd:gYear', "T::9::-0044-00-00T00:00:00Z"),
+        ('"25 December"^^xsd:date', None),
+        ('"1871-13-25"^^xsd:date', None),
+    ],
+)
+def test_dates_of_rdf(value: str, tail: str | None, tmp_path: Path) -> None:
+    pytest.importorskip("pyoxigraph", reason="the extra rdf is not installed")
+    head = "@prefix : <http://e.org/> . @prefix xsd: <http://www.w3.org/2001/XMLSchema#> .\n"
+    with imported(tmp_path, "g.ttl", f"{head}:Ada :knows :Nora .\n:Ada :born {value} .".encode()) as graph:
+        found = [fact[2] for fact in facts(graph) if fact[1] == "P_born"]
+    assert found == ([tail] if tail else [])
+
+
+def test_types_that_are_none_are_reported(tmp_path: Path) -> None:
+    (tmp_path / "f.tsv").write_text("Q1\tP1\tQ2\nP1\tdatatype\tnonsense\nP2\tdatatype\tquantity: metre\n")
+    report = import_graph([tmp_path / "f.tsv"], tmp_path / "f.kg")
+    assert report.skipped == {"unknown type of values": 1}
+    assert "f.tsv, line 2: 'nonsense' is not a type" in report.problems[0]
+    with KnowledgeGraph.open(tmp_path / "f.kg") as graph:
+        assert graph.datatype("P2") == "quantity:metre"
+        assert not graph.datatype("P1")
+
+
+def test_a_date_can_be_shown(tmp_path: Path) -> None:
+    with imported(tmp_path, "g.csv", b"head,relation,tail\nAda,born on,1871-12-25\nAda,employer,Works\n") as graph:
+        shown = describe(graph, graph.number("T::11::+1871-12-25T00:00:00Z"))
+    assert shown["facts"] == [] and shown["reverse"] == {}
+
+
+def test_a_relation_without_facts_is_exported(tmp_path: Path) -> None:
+    (tmp_path / "f.jsonl").write_text(
+        '{"relation": "P1", "label": ""}\n{"head": "Q1", "relation": "P2", "tail": "Q2"}\n{"id": "Q1", "label": "a"}\n'
+    )
+    import_graph([tmp_path / "f.jsonl"], tmp_path / "f.kg", format="jsonl")
+    for ending in WRITERS:
+        export_graph(tmp_path / "f.kg", tmp_path / f"out{ending}")
+        import_graph([tmp_path / f"out{ending}"], tmp_path / "again.kg", replace=True)
+        with KnowledgeGraph.open(tmp_path / "again.kg") as graph:
+            assert [graph.relation_id(2 * number) for number in (1, 2)] == ["P1", "P2"], ending

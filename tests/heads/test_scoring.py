@@ -26,7 +26,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("letters")
 
 
-@pytest.fixture(scope="module", params=["missing", "no missing", "few tails"])
+@pytest.fixture(scope="module", params=["missing", "no missing", "few tails", "no encoder"])
 def world(request: pytest.FixtureRequest, home: Path) -> LetterWorld:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KGLM_CACHE", str(home / "cache"))
@@ -34,6 +34,7 @@ def world(request: pytest.FixtureRequest, home: Path) -> LetterWorld:
             home / request.param.replace(" ", "-"),
             missing=request.param != "no missing",
             max_tails=1 if request.param == "few tails" else 1000,
+            encoder=request.param != "no encoder",
         )
 
 
@@ -42,7 +43,8 @@ def some_links(world: LetterWorld) -> list[Link]:
 
 
 def scored(world: LetterWorld, ids: tuple[int, ...], links: list[Link]) -> TextScore:
-    return score_text(PassageScores.of(world.heads, world.prepared(ids, links)))
+    inside = [link for link in links if link.end <= len(ids)]
+    return score_text(PassageScores.of(world.heads, world.prepared(ids, inside)))
 
 
 @pytest.mark.parametrize("ids", TEXTS)

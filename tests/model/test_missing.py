@@ -10,15 +10,17 @@ import numpy as np
 import pytest
 import torch
 
-from kglm.answer.missing import LEAST, ODDS, says_missing
-from kglm.answer.next_word import NextWordConfig, next_words
+from kglm.answer.missing import LEAST, says_missing
+from kglm.answer.next_word import ODDS, NextWordConfig, next_words
 from kglm.answer.reading import Span, read
+from kglm.model.arrays import Floats
+from kglm.model.base import Scores
 from kglm.model.options import PAPER, LatentConfig
 from kglm.model.types import Type
 from kglm.text.document import START
 from kglm.train.chunks import Piece, whole
-from kglm.train.hidden import HiddenFacts, Hiding
-from support.brute_force import enumerate_log_joint, word_probability
+from kglm.train.hidden import Hiding
+from support.brute_force import enumerate_log_joint, path_probability
 from support.toys import OPTIONS, Step, Toy, annotated, make_toy, random_documents
 
 ANNOTATED = LatentConfig(marginal="annotated")
@@ -54,64 +56,62 @@ def test_an_infinite_handicap_gives_the_paper(tmp_path: Path) -> None:
     assert toy.log_joint(*texts) == pytest.approx(paper.log_joint(*texts), rel=1e-9)
 
 
+def sums(scores: Scores) -> Floats:
+    """log p(x, z), and what hidden facts add."""
+    return np.array([float(each.detach().sum()) for each in (scores.total_BT, scores.asked_BT)])
+
+
 @pytest.mark.parametrize("name", ["best", "window", "topic"])
 def test_chunks_of_hidden_facts(tmp_path: Path, name: str) -> None:
     """The score of a document with hidden facts does not depend on how it is cut."""
     toy = make_toy(tmp_path, **OPTIONS[name])  # type: ignore[arg-type]
     encoded = [toy.encoder.encode(document, Hiding(0.8)) for document in random_documents(toy, 30)]
-    assert sum(len(document.hidden.asked) for document in encoded) > 2
+    assert sum(start.hides for document in encoded for start in document.starts) > 2
     with torch.no_grad():
         for document in encoded:
-            together = float(toy.model.score(toy.builder.build([whole(document)])).total_BT.sum())
-            state, total = None, 0.0
+            together = sums(toy.model.score(toy.builder.build([whole(document)])))
+            state, total = None, np.zeros(2)
             for start in range(0, len(document), 3):
                 piece = Piece(document, start, min(start + 3, len(document)))
                 scores = toy.model.score(toy.builder.build([piece]), state)
-                state, total = scores.state, total + float(scores.total_BT.sum())
+                state, total = scores.state, total + sums(scores)
             assert total == pytest.approx(together, rel=1e-9)
 
 
-def test_a_hidden_fact_is_asked_for_and_its_words_are_plain(toy: Toy) -> None:
-    """log p(related) π(p) π(r | p) at the first word, in a graph that lacks all facts between the two.
-
-    Of the words of the mention only the types are scored.
-    """
+def test_a_hidden_fact_is_asked_for_in_a_graph_that_lacks_it(toy: Toy) -> None:
+    """π(p) π(r | p) in a graph without the facts between the two, beside the likelihood of the text as it is."""
     steps = story(toy)
     document = toy.encoder.encode(annotated(toy, steps), Hiding(1.0))
     q1, relations = toy.graph.number("Q1"), [toy.graph.find_relation(id) for id in ("P1", "P2")]
-    assert document.hidden == HiddenFacts({q1: frozenset(relations)}, {2: [(q1, relations[0])]}, (2, 3))  # type: ignore[arg-type]
-    assert document.type_T.tolist() == [Type.NEW, Type.NONE, Type.NONE, Type.NONE, Type.NONE]
-    toy.hidden = dict(document.hidden.relations)
-    asked = Step("@@UNKNOWN@@", Type.NONE, -1, q1, relations[0] or 0)
-    plain = [steps[0], steps[1], asked, Step("Boy", Type.NONE), steps[4]]
+    assert [start.hides for start in document.starts] == [False, True]
     with torch.no_grad():
-        value = float(toy.model.score(toy.builder.build([whole(document)])).total_BT.sum())
-    written = [step.word for step in steps]
+        scores = toy.model.score(toy.builder.build([whole(document)]))
+    assert float(scores.total_BT.sum()) == pytest.approx(enumerate_log_joint(toy, steps), rel=1e-9)
+    toy.hidden = {q1: frozenset(relations)}  # type: ignore[arg-type]
+    h_TD = toy.model.encoder(torch.tensor([toy.vocabulary.encode([START, "Mario", "is"])])).h_BTD[0]
+    asked = Step("Game", Type.NONE, -1, q1, relations[0] or 0)
     with torch.no_grad():
-        h_x_TH = toy.model.encoder(
-            torch.tensor([toy.vocabulary.encode([START, *(step.word for step in plain)])])
-        ).h_BTD[0]
-    words = [word_probability(toy, h_x_TH[t].split(toy.model.sizes)[0], -1, plain[t].word) for t in (2, 3)]
-    unscored = sum(map(math.log, words))
-    assert value == pytest.approx(enumerate_log_joint(toy, plain, written=written) - unscored, rel=1e-9)
+        p = path_probability(toy, *h_TD[2].split(toy.model.sizes), {q1: 0}, 2, asked, ["Mario", "is"])
+    assert float(scores.asked_BT[0, 2]) == pytest.approx(math.log(p), rel=1e-9)
+    assert int((scores.asked_BT != 0).sum()) == 1
 
 
-def test_nothing_is_hidden_that_others_depend_on(toy: Toy) -> None:
+def test_facts_of_entities_that_the_text_knows_are_not_hidden(toy: Toy) -> None:
     q1, q2 = toy.graph.number("Q1"), toy.graph.number("Q2")
     again = [*story(toy), Step("Boy", Type.RELATED, q2, q1, toy.graph.find_relation("P1") or 0)]
     year = toy.graph.edges(q2).tail.tolist()
     parent = [*story(toy), Step("1989", Type.RELATED, max(year), q2, toy.graph.find_relation("P3") or 0)]
-    for steps, hidden in ((again, False), (parent, True), ([Step("Mario", Type.NEW, q1)] * 2, False)):
+    cases = ((again, [False, True, False]), (parent, [False, True, True]))
+    for steps, hides in (*cases, ([Step("Mario", Type.NEW, q1)] * 2, [False, False])):
         document = toy.encoder.encode(annotated(toy, steps), Hiding(1.0))
-        assert bool(document.hidden.asked) == hidden
-        assert 2 not in document.hidden.asked  # of Game Boy, which is mentioned twice or has the year
+        assert [start.hides for start in document.starts] == hides
 
 
 def test_hiding_depends_on_the_seed_and_the_document(toy: Toy) -> None:
     documents = [annotated(toy, [*story(toy), Step(word, Type.NONE)]) for word in ("Mario", "is", "Boy") * 2]
 
     def asked(share: float, seed: int) -> list[bool]:
-        return [bool(toy.encoder.encode(each, Hiding(share, seed)).hidden.asked) for each in documents]
+        return [toy.encoder.encode(each, Hiding(share, seed)).starts[1].hides for each in documents]
 
     drawn = [asked(0.5, seed) for seed in range(40)]
     assert drawn == [asked(0.5, seed) for seed in range(40)]
@@ -139,10 +139,24 @@ def test_in_training_a_plain_word_is_no_missing_fact(toy: Toy) -> None:
     assert bool((in_use_F[1:] > in_training_F[1:]).all()) and in_use_F[0] == in_training_F[0]
 
 
+def test_a_chunk_for_training_gives_the_same_loss(toy: Toy) -> None:
+    """It leaves out the candidate parents of plain words, which training does not use."""
+    pieces = [whole(toy.encoder.encode(document, Hiding(0.5))) for document in random_documents(toy, 20)]
+    toy.model.train()
+    scored = []
+    for training in (False, True):
+        chunk = toy.builder.build(pieces, training=training)
+        assert (chunk.candidates is None) == training and len(chunk.hidden.relation_W)
+        scored.append(sums(toy.model.score(chunk, generator=torch.Generator().manual_seed(0))))
+    assert scored[0] == pytest.approx(scored[1], rel=1e-9)
+
+
 def test_gradients_are_finite_and_reach_the_handicap(toy: Toy) -> None:
     documents = [toy.encoder.encode(document, Hiding(0.5)) for document in random_documents(toy, 20)]
     toy.model.zero_grad()
-    torch.autograd.backward(-toy.model.score(toy.builder.build([whole(each) for each in documents])).total_BT.sum())
+    chunk = toy.builder.build([whole(each) for each in documents], training=True)
+    scores = toy.model.train().score(chunk, generator=torch.Generator().manual_seed(0))
+    torch.autograd.backward(-(scores.total_BT + scores.asked_BT).sum())
     head = toy.model.latent.missing
     assert head is not None
     for parameter in head.parameters():

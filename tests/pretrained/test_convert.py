@@ -14,6 +14,7 @@ import torch
 from kglm.errors import DataError
 from kglm.files.user_cache import cache_folder
 from kglm.pretrained.base import BaseModel
+from kglm.pretrained.subwords import tokenizing
 from support.causal import save_english, save_gguf
 
 pytest.importorskip("transformers", reason="the extra hf is not installed")
@@ -106,8 +107,88 @@ class TestGguf:
             BaseModel.open(part)
         assert not list((cache / "models").iterdir())
 
+    @pytest.mark.parametrize("count", [1 << 40, (1 << 64) - 1])
+    def test_counts_that_are_larger_than_the_file_are_refused(self, file: Path, cache: Path, count: int) -> None:
+        content = bytearray(file.read_bytes())
+        place = content.index(b"tokenizer.ggml.token_type") + len("tokenizer.ggml.token_type") + 8
+        content[place : place + 8] = count.to_bytes(8, "little")
+        (bad := file.with_name("bad.gguf")).write_bytes(content)
+        with pytest.raises(DataError, match=r"bad\.gguf: is not a complete GGUF file \(.* bytes at byte"):
+            BaseModel.open(bad)
+
 
 class TestRefused:
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("num_hidden_layers", "2"),
+            ("max_position_embeddings", -1),
+            ("hidden_size", 1 << 40),
+            ("num_attention_heads", 0),
+            ("rms_norm_eps", float("nan")),
+            ("rms_norm_eps", 1e30),
+        ],
+    )
+    def test_sizes_out_of_range(self, english: Path, tmp_path: Path, name: str, value: object) -> None:
+        copy = Path(shutil.copytree(english, tmp_path / "copy"))
+        settings = json.loads((copy / "config.json").read_text())
+        (copy / "config.json").write_text(json.dumps({**settings, name: value}))
+        with pytest.raises(DataError, match=r"config\.json: is n"):
+            BaseModel.open(copy)
+
+    def test_weights_that_are_not_finite(self, english: Path, tmp_path: Path) -> None:
+        from safetensors.torch import load_file, save_file
+
+        copy = Path(shutil.copytree(english, tmp_path / "copy"))
+        weights = load_file(copy / "model.safetensors")
+        weights["model.norm.weight"][3] = torch.nan
+        save_file(weights, copy / "model.safetensors")
+        with pytest.raises(DataError, match="norm has entries that are NaN or infinite"):
+            BaseModel.open(copy)
+
+    def test_scores_that_are_not_finite(self, english: Path, tmp_path: Path) -> None:
+        from safetensors.torch import load_file, save_file
+
+        copy = Path(shutil.copytree(english, tmp_path / "copy"))
+        weights = load_file(copy / "model.safetensors")
+        weights["model.norm.weight"] *= 1e38
+        save_file(weights, copy / "model.safetensors")
+        with pytest.raises(DataError, match="its scores are not finite"):
+            BaseModel.open(copy, dtype=torch.float32).log_probs([1, 2, 3])
+
+    def test_a_tokenizer_of_another_model(self, english: Path, tmp_path: Path) -> None:
+        copy = Path(shutil.copytree(english, tmp_path / "copy"))
+        tokens = json.loads((copy / "tokenizer.json").read_text())
+        tokens["model"]["vocab"]["more"] = 5000
+        (copy / "tokenizer.json").write_text(json.dumps(tokens))
+        with pytest.raises(DataError, match="the tokenizer has a subword 5000, the model"):
+            BaseModel.open(copy)
+
+    def test_code_of_a_model_is_not_run_and_nobody_is_asked(self, english: Path, tmp_path: Path) -> None:
+        copy = Path(shutil.copytree(english, tmp_path / "copy"))
+        settings = json.loads((copy / "tokenizer_config.json").read_text())
+        settings |= {"tokenizer_class": "Own", "auto_map": {"AutoTokenizer": ["own.Own", "own.OwnFast"]}}
+        (copy / "tokenizer_config.json").write_text(json.dumps(settings))
+        (copy / "own.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nclass Own: pass\nclass OwnFast: pass\n")
+        with pytest.raises(DataError, match="no tokenizer that can be used"):
+            BaseModel.open(copy)
+        assert not (tmp_path / "ran").exists()
+
+    def test_a_panic_of_the_tokenizer_library(self, english: Path) -> None:
+        class PanicException(BaseException):
+            """As Rust's libraries raise it: it is no Exception."""
+
+        def panic() -> None:
+            raise PanicException("range end index 7")
+
+        with (
+            pytest.raises(DataError, match=r"no tokenizer that can be used \(range end index 7\)"),
+            tokenizing(english),
+        ):
+            panic()
+        with pytest.raises(KeyboardInterrupt), tokenizing():
+            raise KeyboardInterrupt
+
     def test_no_tokenizer(self, english: Path, tmp_path: Path) -> None:
         copy = Path(shutil.copytree(english, tmp_path / "copy"))
         (copy / "tokenizer.json").unlink()

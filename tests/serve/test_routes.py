@@ -310,3 +310,12 @@ def test_script_in_a_label_stays_json(client: Client) -> None:
     assert "unsafe" not in answer.headers["content-security-policy"]
     found = client.post("/api/complete", {"text": SCRIPT})
     assert "".join(found.json["prompt"]) == SCRIPT and found.headers["content-type"] == "application/json"
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [("/api/ask", {}), ("/api/complete", {"trust": 1.0}), ("/api/generate", {"grounded": True})],
+)
+def test_options_of_pretrained_models_are_refused(client: Client, path: str, body: dict[str, object]) -> None:
+    answer = client.post(path, {"text": "Who is Barack Obama?", **body})
+    assert (answer.status, answer.code) == (422, "not_pretrained")

@@ -28,8 +28,14 @@ def save_letters(home: Path, *, context: int = 64) -> Path:
     return _save(home, made, context)
 
 
-def save_english(home: Path, *, context: int = 64, hidden: int = 16) -> Path:
-    """A model of all bytes, and of the words of a few sentences as whole subwords."""
+CHAT = (
+    "{% for m in messages %}{% if m['role'] == 'user' %}Q: {{ m['content'] }}\nA: "
+    "{% else %}{{ m['content'] }}\n{% endif %}{% endfor %}"
+)
+
+
+def save_english(home: Path, *, context: int = 64, hidden: int = 16, chat: bool = False) -> Path:
+    """A model of all bytes, and of the words of a few sentences as whole subwords; `chat`: with a chat format."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
     made = Tokenizer(models.BPE())
@@ -40,13 +46,13 @@ def save_english(home: Path, *, context: int = 64, hidden: int = 16) -> Path:
         vocab_size=500, initial_alphabet=alphabet, special_tokens=[SEPARATOR], show_progress=False
     )
     made.train_from_iterator(SENTENCES * 3, trainer)
-    return _save(home, made, context, hidden)
+    return _save(home, made, context, hidden, CHAT if chat else None)
 
 
-def _save(home: Path, subwords: object, context: int, hidden: int = 16) -> Path:
+def _save(home: Path, subwords: object, context: int, hidden: int = 16, chat: str | None = None) -> Path:
     from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-    fast = PreTrainedTokenizerFast(tokenizer_object=subwords, eos_token=SEPARATOR)
+    fast = PreTrainedTokenizerFast(tokenizer_object=subwords, eos_token=SEPARATOR, chat_template=chat)
     config = LlamaConfig(
         vocab_size=len(fast),
         hidden_size=hidden,

@@ -41,7 +41,7 @@ class AnnotateConfig:
 
     linker: bool = True
     """Link names that no article link marks."""
-    min_p: float = 0.5
+    min_p: float = 0.4
     """Least probability of the linker's best candidate."""
     ner: str | None = None
     """spaCy pipeline that detects names; without one, capital letters do."""
@@ -117,11 +117,13 @@ class Annotator:
         links = [each for each in self.links(article) if covered.isdisjoint(range(each.start, each.end))]
         spans = without_overlaps(tokens, [*spans, *links])
         subject = self._links.entity(article.title)
+        unknown: list[tuple[int, int]] = []
         if self._detector is not None:
-            spans = without_overlaps(tokens, [*spans, *self._detector.find(tokens, spans)])
+            names = self._detector.find(tokens, spans)
+            spans, unknown = without_overlaps(tokens, [*spans, *names.linked]), names.unknown
         if self._resolver is not None:
             spans = without_overlaps(tokens, [*spans, *self._resolver.resolve(tokens, spans, subject)])
-        mentions = self._story.explained_mentions(tokens, spans, subject, outside_ids)
+        mentions = self._story.explained_mentions(tokens, spans, subject, outside_ids, unknown)
         for mention in mentions:
             self.counts[f"source {mention.source}"] += 1
         return Document(article.title, tokens, mentions, extra=article.extra)

@@ -56,12 +56,16 @@ class Story:
         spans: Iterable[LinkedSpan],
         subject: int | None = None,
         outside_ids: Mapping[int, str] = MappingProxyType({}),
+        unknown: Iterable[tuple[int, int]] = (),
     ) -> list[Mention]:
         """All mentions of a text with their explanations, given the linked spans.
 
         `subject`: entity of the article. `outside_ids`: ids of entities outside the graph, by their negative nodes.
+        `unknown`: names that the graph does not have; no shorter name inside them is matched ("Berlin" in "Irving
+        Berlin").
         """
-        return _MentionExplainer(self, tokens, without_overlaps(tokens, spans), subject, outside_ids).mentions()
+        spans = without_overlaps(tokens, spans)
+        return _MentionExplainer(self, tokens, spans, subject, outside_ids, unknown).mentions()
 
 
 def word_positions(tokens: Sequence[str]) -> list[int]:
@@ -79,8 +83,11 @@ class _MentionExplainer:
         spans: list[LinkedSpan],
         subject: int | None,
         outside_ids: Mapping[int, str],
+        unknown: Iterable[tuple[int, int]],
     ) -> None:
         self._tokens = tokens
+        self._unknown = {place: (start, end) for start, end in unknown for place in range(start, end)}
+        """The unknown name that each position is in."""
         self._outside_ids = outside_ids
         self._spans = spans
         self._subject = subject
@@ -122,6 +129,8 @@ class _MentionExplainer:
         literals: list[tuple[int, int]] = []
         if near and literal:
             literals = list(self._matcher.literals(self._tokens, start, limit, self._local))
+        if whole := self._unknown.get(start):
+            names = [(end, name) for end, name in names if (start, end) == whole or end > whole[1]]
         ends = sorted({end for end, _ in [*names, *literals] if end <= limit}, reverse=True)
         for end in ends:
             nodes = [each for stop, name in names if stop == end for each in self._matcher.named(name, self._local)]

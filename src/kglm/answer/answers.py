@@ -9,8 +9,8 @@ probabilities sum to 1. A name of several words, such as a date, is one answer, 
 text of the answer is the name that is most probable here (see `names`).
 
 A function word ("the", "in") answers nothing by itself. Those of the largest probability are replaced by the answers
-after them, p(a) = p(x) p(a | x), which leaves the sum as it is: "the" and "United States" become "the United States".
-An entity that is reached with and without such words is one answer.
+after them, p(a) = p(x) p(a | x), which leaves the sum as it is: "the" and "same" become "the same". An entity that is
+reached with and without such words is one answer, and its text is the name alone.
 
 The fact that began a mention is not part of a history. For a mention that runs, p(p, r | e) is computed at its first
 word: later words depend on the fact only through e.
@@ -26,7 +26,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -62,6 +62,14 @@ class RankedAnswer(NamedTuple):
     node: int
     """The entity, or -1 for a plain word."""
     reasons: tuple[Derivation, ...]
+
+
+class Ranking(Protocol):
+    """Answers of a text, best first."""
+
+    def top(self, count: int) -> list[RankedAnswer]:
+        """The most probable answers."""
+        ...
 
 
 class _Key(NamedTuple):
@@ -170,7 +178,7 @@ class Answers:
         for way in ways:
             groups.setdefault((way.lead.words, way.said), []).append(way)
         best = max(groups.values(), key=lambda group: sum(way.reason.p for way in group))[0]
-        reasons = _merged(
+        reasons = merged(
             reason
             for (_, said), group in groups.items()
             for reason in (
@@ -181,13 +189,15 @@ class Answers:
         return RankedAnswer(p, text, key.node, tuple(reasons))
 
     def _text(self, node: int, way: _Way, *, search: bool) -> str:
-        """The most probable name of an entity after a lead, as the graph writes it; the first name without `search`."""
+        """The most probable name of an entity after a lead, as the graph writes it; the first name without `search`.
+
+        The lead is not part of it: the model says "the" before it chooses the entity, and so before Japan, too.
+        """
         features = way.lead.reading.components.features
         name = most_probable_name(way.lead.reading, node, way.said) if search or way.said else None
         if name is None and way.said:  # no name goes on after these words
             return f"{detokenize(way.said)} …"
-        written = features.graph.label(node) if name is None else features.aliases.written(node, name)
-        return " ".join([*way.lead.words, written])
+        return features.graph.label(node) if name is None else features.aliases.written(node, name)
 
     def _begun(self, node: int, said: Words, p: float) -> list[Derivation]:
         """The facts that began a mention that the text ends with; their shares of `p`."""
@@ -207,7 +217,7 @@ class Answers:
                 part = p * share * derivation.p / math.exp(log_p)
                 found.append(derivation._replace(p=part, type=Type.CONTINUE))
         rest = p - sum(each.p for each in found)  # it began in a way that is not enumerated
-        return _merged(found) + ([Derivation(rest, Type.CONTINUE, node)] if rest > UNEXPLAINED * p else [])
+        return merged(found) + ([Derivation(rest, Type.CONTINUE, node)] if rest > UNEXPLAINED * p else [])
 
 
 def _function_words(lead: _Lead) -> Iterator[tuple[str, float]]:
@@ -227,7 +237,7 @@ def _starts(following: NextWords, node: int) -> Iterator[Derivation]:
             yield Derivation(p, TYPES[kind], node, parent, relation)
 
 
-def _merged(reasons: Iterable[Derivation]) -> list[Derivation]:
+def merged(reasons: Iterable[Derivation]) -> list[Derivation]:
     """The sum of equal explanations, the most probable first."""
     mass: dict[Derivation, float] = {}
     for reason in reasons:

@@ -9,11 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, overload
 
-from kglm.answer.answers import Answers, RankedAnswer
+from kglm.answer.answers import Answers, RankedAnswer, Ranking
 from kglm.answer.mentions import LinkedMention, linked_mentions
 from kglm.answer.missing import says_missing
-from kglm.answer.next_word import Derivation, MissingFact, NextWordConfig, NextWords
+from kglm.answer.next_word import Derivation, Distribution, MissingFact, NextWordConfig, NextWords
 from kglm.answer.reading import Reading
+from kglm.answer.sentences import asked_for
+from kglm.heads.meanings import RelationList
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import REFLEXIVE, REVERSE, REVERSE_LABEL
 from kglm.kg.statements import NOTHING_KNOWN, Statement
@@ -60,10 +62,10 @@ class Reason:
     """Names of its sources, or their addresses."""
 
     @classmethod
-    def of(cls, graph: KnowledgeGraph, derivation: Derivation) -> Reason:
-        """The reason with ids and labels instead of node numbers."""
+    def of(cls, graph: KnowledgeGraph, derivation: Derivation, relations: RelationList | None = None) -> Reason:
+        """The reason with ids and labels instead of node numbers; `relations` may have more than the graph."""
         entity, parent = (_node(graph, node) for node in (derivation.entity, derivation.parent))
-        relation = _relation(graph, derivation.relation) if derivation.relation >= 0 else None
+        relation = _relation(graph, derivation.relation, relations) if derivation.relation >= 0 else None
         edge = derivation.parent, derivation.relation, derivation.entity
         statement = graph.statement(*edge) if derivation.entity >= 0 and derivation.relation > 0 else NOTHING_KNOWN
         source = ", ".join(map(graph.source_label, statement.sources)) or None
@@ -116,8 +118,10 @@ class Reason:
 class Reasons(Sequence[Reason]):
     """The reasons of a word. Labels are looked up when a reason is read, because a word can have hundreds."""
 
-    def __init__(self, graph: KnowledgeGraph, derivations: Sequence[Derivation]) -> None:
-        self._graph = graph
+    def __init__(
+        self, graph: KnowledgeGraph, derivations: Sequence[Derivation], relations: RelationList | None = None
+    ) -> None:
+        self._graph, self._relations = graph, relations
         self._derivations = derivations
 
     def __len__(self) -> int:
@@ -129,8 +133,8 @@ class Reasons(Sequence[Reason]):
     def __getitem__(self, index: slice) -> Reasons: ...
     def __getitem__(self, index: int | slice) -> Reason | Reasons:
         if isinstance(index, slice):
-            return Reasons(self._graph, self._derivations[index])
-        return Reason.of(self._graph, self._derivations[index])
+            return Reasons(self._graph, self._derivations[index], self._relations)
+        return Reason.of(self._graph, self._derivations[index], self._relations)
 
     @property
     def p(self) -> float:
@@ -203,9 +207,9 @@ class Missing:
     relation: Named
 
     @classmethod
-    def of(cls, graph: KnowledgeGraph, missing: MissingFact) -> Missing:
-        """The missing fact with ids and labels instead of numbers."""
-        return cls(missing.p, _named(graph, missing.parent), _relation(graph, missing.relation))
+    def of(cls, graph: KnowledgeGraph, missing: MissingFact, relations: RelationList | None = None) -> Missing:
+        """The missing fact with ids and labels instead of numbers; `relations` may have more than the graph."""
+        return cls(missing.p, _named(graph, missing.parent), _relation(graph, missing.relation, relations))
 
     @property
     def edit(self) -> str:
@@ -216,9 +220,9 @@ class Missing:
 
     def __str__(self) -> str:
         """For people: "the text asks for the spouse of Angela Merkel (p 0.80); the graph has none"."""
-        asked = f"the {self.relation} of {self.parent}"
-        if self.relation.id.startswith(REVERSE):
-            asked = f"what has {self.parent} as its {self.relation.label.removeprefix(REVERSE_LABEL)}"
+        reverse = self.relation.id.startswith(REVERSE)
+        label = self.relation.label.removeprefix(REVERSE_LABEL)
+        asked = asked_for(self.parent.label, label, reverse=reverse)
         return f"the text asks for {asked} (p {self.p:.2f}); the graph has none"
 
     def to_json(self) -> dict[str, Any]:
@@ -259,6 +263,10 @@ class GeneratedWord:
     word: str
     p: float
     reason: Reason
+    text: str | None = None
+    """The word with the blank before it, if that does not follow from the words."""
+    supported: bool | None = None
+    """For a name, a date or a number: True if the graph or the prompt supports it. None for other words."""
 
     @classmethod
     def of(cls, graph: KnowledgeGraph, word: str, p: float, derivation: Derivation) -> GeneratedWord:
@@ -269,7 +277,8 @@ class GeneratedWord:
         return f"{self.word}  {self.p:.1%}  {self.reason}"
 
     def to_json(self) -> dict[str, Any]:
-        return {"word": self.word, "p": self.p, "reason": self.reason.to_json()}
+        more = {} if self.text is None else {"text": self.text, "supported": self.supported}
+        return {"word": self.word, "p": self.p, "reason": self.reason.to_json(), **more}
 
 
 @dataclass(frozen=True)
@@ -287,12 +296,14 @@ class Completion:
     """Probability of words that was not enumerated: of less probable `new` entities and `related` facts."""
     mentions: tuple[LinkedMention, ...]
     graph: KnowledgeGraph = field(repr=False)
-    distribution: NextWords = field(repr=False)
+    distribution: Distribution = field(repr=False)
     """The full distribution of the next word; its explanations have node numbers."""
-    ranking: Answers = field(repr=False)
+    ranking: Ranking = field(repr=False)
     """All answers, by node number."""
     linked: tuple[LinkedName, ...] = field(default=(), repr=False)
     """The candidates of each name by node number."""
+    relations: RelationList | None = field(default=None, repr=False)
+    """Relations that texts can ask for, if they are more than those of the graph."""
 
     @classmethod
     def of(
@@ -306,19 +317,35 @@ class Completion:
         limits: NextWordConfig | None = None,
     ) -> Completion:
         """The completion of a prompt that was linked and read, and whose next word was enumerated with these limits."""
-        prompt = reading.surface[1:]
+        ranking = Answers(reading, distribution, limits)
+        return cls.ranked(graph, reading.surface[1:], linked, distribution, ranking, top=top)
+
+    @classmethod
+    def ranked(
+        cls,
+        graph: KnowledgeGraph,
+        prompt: Sequence[str],
+        linked: Sequence[LinkedName],
+        distribution: Distribution,
+        ranking: Ranking,
+        *,
+        top: int,
+        relations: RelationList | None = None,
+    ) -> Completion:
+        """The completion of a prompt, with the distribution of the next word and the ranking of the answers."""
         mentions = tuple(linked_mentions(graph, prompt, linked))
         listed = [missing for missing in distribution.missing if missing.p >= LEAST_MISSING][:MAX_MISSING]
-        missing = tuple(Missing.of(graph, each) for each in listed)
-        ranking = Answers(reading, distribution, limits)
-        rest = distribution.rest
-        completion = cls(prompt, (), missing, (), rest, mentions, graph, distribution, ranking, tuple(linked))
+        missing = tuple(Missing.of(graph, each, relations) for each in listed)
+        completion = cls(
+            tuple(prompt), (), missing, (), distribution.rest, mentions, graph, distribution, ranking, tuple(linked),
+            relations,
+        )  # fmt: skip
         return completion.with_top(top)
 
     def with_top(self, count: int) -> Completion:
         """The same completion with this many answers and words."""
         words = tuple(
-            Word(word, p, Reasons(self.graph, self.distribution.derivations(word)))
+            Word(word, p, Reasons(self.graph, self.distribution.derivations(word), self.relations))
             for word, p in self.distribution.top(count)
         )
         answers = tuple(Answer.of(self.graph, ranked) for ranked in self.ranking.top(count))
@@ -360,18 +387,7 @@ def _named(graph: KnowledgeGraph, node: int) -> Named:
     return Named(graph.id(node), graph.label(node))
 
 
-def _relation(graph: KnowledgeGraph, relation: int) -> Named:
+def _relation(graph: KnowledgeGraph, relation: int, relations: RelationList | None = None) -> Named:
+    if relations is not None:
+        return Named(relations.id(relation), relations.label(relation))
     return Named(graph.relation_id(relation), graph.relation_label(relation))
-
-
-__all__ = [
-    "Answer",
-    "Completion",
-    "GeneratedWord",
-    "Missing",
-    "Named",
-    "Reason",
-    "Reasons",
-    "Word",
-    "linked_mentions",
-]

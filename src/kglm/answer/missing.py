@@ -4,25 +4,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from kglm.answer.next_word import MissingFact, NextWords
-from kglm.model.types import Type
+from kglm.answer.next_word import Distribution, MissingFact
 
 LEAST = 0.1
 """Least probability with which a text asks for missing facts."""
-ODDS = 0.15
-"""Least ratio of the probability that the fact is missing to that of all facts of the graph. Below 1, because training
-hides only a fifth of the facts; chosen on the development half of `benchmarks/missing.py`."""
 
 
-def says_missing(words: NextWords) -> MissingFact | None:
+def says_missing(words: Distribution) -> MissingFact | None:
     """The fact that the text asks for, if the graph probably lacks it; otherwise None.
 
     Compares p(related, missing) with p(related, the graph has the fact), each summed over all parents and relations.
     The result is the most probable missing fact; a relation and its reverse count as one.
     """
-    reasons = words.explanations
-    exists = float(reasons.mass_W[reasons.type_W == Type.RELATED].sum()) + words.rest["related"]
-    if sum(fact.p for fact in words.missing) <= max(ODDS * exists, LEAST):
+    if sum(fact.p for fact in words.missing) <= max(words.missing_odds * words.p_facts, LEAST):
         return None
     mass: dict[tuple[int, int], float] = defaultdict(float)
     for fact in words.missing:

@@ -9,44 +9,44 @@ Nothing here changes a stored graph: an edited model has the same weights and a 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, TypedDict, Unpack, get_args
+from typing import TYPE_CHECKING, Literal, NoReturn, TypedDict, Unpack, get_args
 
 from kglm import bundled
 from kglm.answer.completion import Completion, GeneratedWord
 from kglm.answer.generate import GenerateConfig, generate
+from kglm.answer.given import Edit, edited_graph, parse_spans, text_words
 from kglm.answer.mentions import LinkedMention, linked_mentions
 from kglm.answer.next_word import NextWordConfig, next_words
 from kglm.answer.reading import Annotation, Reading, Span, check_annotation, read
 from kglm.answer.running import unfinished_name_start, with_running
 from kglm.answer.sampled import read_sampled
-from kglm.errors import ConfigError, DataError
-from kglm.kg.edits import FactEdit, NewEntity
+from kglm.errors import ConfigError
+from kglm.heads.store import is_heads
 from kglm.kg.graph import KnowledgeGraph
-from kglm.kg.resolve import parse_fact
 from kglm.linking.joint import joint_links, marginal_links, most_probable_spans
 from kglm.linking.linker import LinkedName, Linker
 from kglm.linking.name_index import NameIndex
-from kglm.linking.prompts import NIL_BIAS, PromptLinker
+from kglm.linking.prompts import NIL_BIAS, PROMPT_SHARPNESS, PromptLinker
 from kglm.marginal.particle import ParticleConfig
 from kglm.model.kglm import Kglm
+from kglm.pretrained.sources import is_installed
 from kglm.runs.run import Run
-from kglm.text.document import END, START
-from kglm.text.tokenizer import tokenizer
+from kglm.text.document import START
 from kglm.worlds.world import graph_path
+
+if TYPE_CHECKING:
+    from kglm.answer.pretrained.model import PretrainedLM
 
 Links = Literal["average", "best", "sampled", "none"]
 """How to link names whose entity is not given: average over the likely annotations, take the most likely one, sample
 annotations from the model's posterior, or link none."""
-Edit = str | FactEdit | NewEntity
-"""A text such as "France | capital | Lyon" becomes the only fact of its head and relation."""
+NO_HEADS = "no trained heads for a pretrained language model are installed"
 PARTICLES = 100
 """Particles that approximate the posterior with links "sampled"."""
-_WORD_RANGE = re.compile(r"(\d+)\s*:\s*(\d+)")
 
 
 class GenerateOptions(TypedDict, total=False):
@@ -62,6 +62,8 @@ class GenerateOptions(TypedDict, total=False):
 
 class FactAwareLM:
     """A trained KGLM with its graph. It keeps no state between calls: each prompt is read by itself."""
+
+    is_pretrained = False
 
     def __init__(self, run: Run, base: FactAwareLM | None = None) -> None:
         """`base` is the model before edits, if there are any; the two share the name index."""
@@ -96,7 +98,7 @@ class FactAwareLM:
 
     @cached_property
     def linker(self) -> Linker:
-        return Linker(self.graph, self._names(), self.run.introductions, nil_bias=NIL_BIAS)
+        return Linker(self.graph, self._names(), self.run.introductions, nil_bias=NIL_BIAS, sharpness=PROMPT_SHARPNESS)
 
     @cached_property
     def _prompt_linker(self) -> PromptLinker:
@@ -113,12 +115,21 @@ class FactAwareLM:
 
         model.edited("France | capital | Lyon")
         """
-        fork = self.graph.fork()
-        for edit in [edits] if isinstance(edits, Edit) else edits:
-            step = FactEdit("set", *parse_fact(fork, edit)) if isinstance(edit, str) else edit
-            if not (isinstance(edit, str) and _holds(fork, step)):
-                fork.edit([step])
-        return FactAwareLM(self.run.on(fork), self)
+        return self.on(edited_graph(self.graph, edits))
+
+    def on(self, graph: KnowledgeGraph) -> FactAwareLM:
+        """The same weights with a fork of the graph."""
+        return FactAwareLM(self.run.on(graph), self)
+
+    @property
+    def name(self) -> str:
+        """Name of the kind of model."""
+        return self.run.settings.model
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Number of words that the model knows."""
+        return len(self.run.vocabulary)
 
     # Prompts
 
@@ -126,9 +137,7 @@ class FactAwareLM:
         """The words of a prompt, `@@END@@` between sentences as in the corpus; a list only loses `@@START@@`."""
         if not isinstance(prompt, str):
             return list(prompt[1:] if list(prompt[:1]) == [START] else prompt)
-        sentences = [[token.text for token in sentence] for sentence in tokenizer().sentences(prompt)]
-        words = [word for sentence in sentences for word in (*sentence, END)][:-1]
-        return words[1:] if words[:1] == [START] else words
+        return text_words(prompt)
 
     def link(self, prompt: str | Sequence[str], entities: Sequence[str | Span] = ()) -> list[LinkedMention]:
         """Find names in a text and list the entities they may refer to, with probabilities."""
@@ -139,20 +148,7 @@ class FactAwareLM:
 
     def spans(self, words: Sequence[str], entities: Sequence[str | Span]) -> list[Span]:
         """Parse given mentions: "0:2=Q76" by word positions, "Barack Obama=Q76" by the words themselves."""
-        return [each if isinstance(each, Span) else self._span(words, each) for each in entities]
-
-    def _span(self, words: Sequence[str], text: str) -> Span:
-        where, equals, id = text.rpartition("=")
-        if not equals:
-            raise DataError(f"{text!r} names no entity", remedy='write it like "0:2=Q76" or "Barack Obama=Q76"')
-        node = self.graph.number(id.strip())
-        if match := _WORD_RANGE.fullmatch(where.strip()):
-            return Span(int(match[1]), int(match[2]), node)
-        name = tokenizer().words(where)
-        for start in range(len(words) - len(name) + 1):
-            if name and list(words[start : start + len(name)]) == name:
-                return Span(start, start + len(name), node)
-        raise DataError(f"the prompt does not contain {where!r}", remedy="give words of the prompt, or their positions")
+        return parse_spans(self.graph, words, entities)
 
     def read(
         self,
@@ -224,6 +220,13 @@ class FactAwareLM:
         """
         return self._generate(prompt, entities, replace(config or GenerateConfig(), **options), links, pause)
 
+    def ask(self, *_: object, **__: object) -> NoReturn:
+        """Questions are answered by pretrained models only: this raises an error."""
+        raise ConfigError(
+            "this model answers no questions",
+            remedy="complete a sentence, or use a run of heads: see docs/pretrained.md",
+        )
+
     def _generate(
         self,
         prompt: str | Sequence[str],
@@ -237,21 +240,38 @@ class FactAwareLM:
             yield GeneratedWord.of(self.graph, word, p, derivation)
 
 
-def _holds(graph: KnowledgeGraph, step: FactEdit | NewEntity) -> bool:
-    """True if the graph already has this fact as the only one of its head and relation."""
-    if not isinstance(step, FactEdit):
-        return False
-    head, relation, tail = graph.find(step.head), graph.find_relation(step.relation), graph.find(step.tail)
-    if head is None or relation is None or tail is None:
-        return False
-    tails = graph.tails(head, relation)
-    return len(tails) == 1 and int(tails[0]) == tail
+def load(
+    run: str | Path | None = None,
+    *,
+    kg: str | Path | KnowledgeGraph | None = None,
+    base: str | Path | None = None,
+    trust: float | None = None,
+) -> FactAwareLM | PretrainedLM:
+    """Load a trained run: of an LSTM model, or of heads on a pretrained language model.
 
-
-def load(run: str | Path | None = None, *, kg: str | Path | KnowledgeGraph | None = None) -> FactAwareLM:
-    """Load a trained run; without one, `quickstart/kglm` if it exists here, else the model that comes with kglm.
+    Without a run: with `kg` or `base`, the heads that come with kglm, if there are any; else `quickstart/kglm` if it
+    exists here, else the model that comes with kglm. `base` and `trust` are for pretrained models: see `PretrainedLM`.
 
     model = kglm.load("own-run", kg="other.kg")
     """
+    home = default_run(kg, base) if run is None else Path(run)
     graph = graph_path(kg) if isinstance(kg, str | Path) else kg
-    return FactAwareLM.open(bundled.default_run() if run is None else run, kg=graph)
+    if not is_heads(home):
+        if base is not None or trust is not None:
+            raise ConfigError(
+                "is a run without a pretrained language model", place=home, remedy="leave out the base and the trust"
+            )
+        return FactAwareLM.open(home, kg=graph)
+    from kglm.answer.pretrained.model import TRUST, PretrainedLM
+
+    return PretrainedLM.open(home, kg=graph, base=base, trust=TRUST if trust is None else trust)
+
+
+def default_run(kg: str | Path | KnowledgeGraph | None = None, base: str | Path | None = None) -> Path:
+    """The run to use when none is named."""
+    heads = bundled.default_heads()
+    if base is not None and heads is None:
+        raise ConfigError(NO_HEADS, remedy=f"name a run of heads, or set {bundled.HEADS_VARIABLE} to one")
+    if heads is not None and (base is not None or (kg is not None and is_installed())):
+        return heads
+    return bundled.default_run()

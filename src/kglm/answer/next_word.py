@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -32,6 +32,11 @@ from kglm.model.types import Type
 TYPES = tuple(Type)
 MAX_TAILS = 10_000
 """Tails of one relation up to which its facts are enumerated."""
+
+ODDS = 0.15
+"""Least ratio of the probability that a fact is missing to that of all facts, if the answer is that one is missing.
+
+Below 1, because training hides only a fifth of the facts; chosen on the development half of `benchmarks/missing.py`."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,51 @@ class Explanations(NamedTuple):
     mass_W: Floats
 
 
+class FactMass(NamedTuple):
+    """A fact by node numbers, and the probability that the next word comes from it."""
+
+    p: float
+    parent: int
+    relation: int
+    entity: int
+
+
+class Distribution(Protocol):
+    """A distribution of the next word."""
+
+    @property
+    def missing(self) -> Sequence[MissingFact]:
+        """Facts that the text asks for and the graph lacks, the most probable first."""
+        ...
+
+    @property
+    def p_facts(self) -> float:
+        """Probability that a fact of the graph leads to the next word."""
+        ...
+
+    @property
+    def missing_odds(self) -> float:
+        """Least ratio of the probability that a fact is missing to `p_facts` if the answer is that one is missing."""
+        ...
+
+    @property
+    def rest(self) -> dict[str, float]:
+        """Probability of what was not enumerated: `new`, `related`."""
+        ...
+
+    def top(self, count: int) -> list[tuple[str, float]]:
+        """The most probable words."""
+        ...
+
+    def derivations(self, word: str) -> list[Derivation]:
+        """All explanations of a word, the most probable first."""
+        ...
+
+    def facts(self) -> list[FactMass]:
+        """The facts that lead to the next word, the most probable first."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class NextWords:
     """p(x_t) of every word, and its explanations."""
@@ -109,6 +159,31 @@ class NextWords:
     """Facts that the text asks for and the graph lacks, the most probable first; their words are plain words."""
     p_plain: float = 1.0
     """p(no mention), with all missing facts."""
+
+    @property
+    def missing_odds(self) -> float:
+        """See `ODDS`."""
+        return ODDS
+
+    @property
+    def p_facts(self) -> float:
+        """Probability that a fact of the graph leads to the next word."""
+        reasons = self.explanations
+        return float(reasons.mass_W[reasons.type_W == Type.RELATED].sum()) + self.rest["related"]
+
+    def facts(self) -> list[FactMass]:
+        """The facts that lead to the next word, the most probable first."""
+        reasons = self.explanations
+        related_W = np.flatnonzero(reasons.type_W == Type.RELATED)
+        order = related_W[np.argsort(-reasons.mass_W[related_W], kind="stable")]
+        columns = (
+            column[order].tolist()
+            for column in (reasons.mass_W, reasons.parent_W, reasons.relation_W, reasons.mention_W)
+        )
+        return [
+            FactMass(p, parent, relation, int(self.nodes_U[mention]))
+            for p, parent, relation, mention in zip(*columns, strict=True)
+        ]
 
     @cached_property
     def _index(self) -> dict[str, int]:

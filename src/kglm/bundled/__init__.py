@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 HOME = Path(__file__).parent
@@ -16,6 +17,9 @@ RUN = HOME / "run"
 """A KGLM trained on texts about this graph, with the graph."""
 ARTICLES = RUN / "articles.jsonl.gz"
 """Annotated articles about the entities of the graph."""
+HEADS = HOME / "heads"
+"""Trained heads for the pretrained model that can be installed."""
+HEADS_VARIABLE = "KGLM_HEADS"
 QUICKSTART = Path("quickstart")
 """Default output directory of `kglm quickstart`, relative to the working directory."""
 TRIAL = Path("quickstart-trial")
@@ -34,3 +38,11 @@ def default_run() -> Path:
     """The run to use when none is named: that of a quickstart in the working directory, else the bundled one."""
     own = QUICKSTART / "kglm"
     return own if (own / "model.safetensors").exists() else RUN
+
+
+def default_heads() -> Path | None:
+    """The heads to use with a graph when no run is named: `KGLM_HEADS`, else the bundled ones; None without any."""
+    chosen = os.environ.get(HEADS_VARIABLE)
+    if chosen:
+        return Path(chosen)
+    return HEADS if (HEADS / "heads.json").exists() else None

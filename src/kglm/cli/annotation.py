@@ -39,7 +39,7 @@ def annotate(
     match: Annotated[
         bool, typer.Option("--match/--no-match", help="Find names that a fact connects to earlier mentions.")
     ] = True,
-    min_p: Annotated[float, typer.Option("--min-p", help="Minimum probability of a link.")] = 0.5,
+    min_p: Annotated[float, typer.Option("--min-p", help="Minimum probability of a link.")] = 0.4,
     cutoff: Annotated[int, typer.Option("--cutoff", help="Words after which a mention explains no others.")] = 30,
     prune: Annotated[
         bool, typer.Option("--prune", help="Drop relations that explain too many or too few mentions.")

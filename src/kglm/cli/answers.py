@@ -1,29 +1,38 @@
-"""`kglm complete`, `kglm generate`, `kglm link`."""
+"""`kglm complete`, `kglm ask`, `kglm generate`, `kglm link`."""
 
 from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Sequence
 from functools import partial
 from itertools import groupby, islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kglm import bundled
-from kglm.cli.bundled_world import graph_option
-from kglm.cli.output import Json, note, print_json, print_line, print_table
-from kglm.cli.prompts import PromptFile, Prompts, each_prompt, run_and_prompts
-from kglm.errors import ConfigError, DataError
+from kglm.cli.models import (
+    Base,
+    Creations,
+    Edits,
+    Entities,
+    Kg,
+    LinkHow,
+    Trust,
+    Words,
+    check_at_least,
+    open_model,
+)
+from kglm.cli.output import Json, print_json, print_line, print_table
+from kglm.cli.prompts import PromptFile, each_prompt
+from kglm.errors import ConfigError
 from kglm.progress import progress
 
 if TYPE_CHECKING:
     from kglm.answer.completion import Completion, Missing, Reasons
     from kglm.answer.mentions import LinkedMention
-    from kglm.answer.model import FactAwareLM
 
-LINKS = ("average", "best", "sampled", "none")
 NO_NAME = "this text contains no name of the graph (names begin with a capital)"
 MARKERS = {"@@END@@": "end of sentence", "@@UNKNOWN@@": "unknown word"}
 """Words of the vocabulary that stand for something else; tables show the meaning, JSON the marker."""
@@ -36,45 +45,6 @@ SHOWN_P = 0.00005
 """Probability from which a row of other words or answers is shown."""
 MAX_CANDIDATES = 5
 """Entities that `kglm link` shows for a name; JSON has all."""
-Words = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="[RUN] TEXT",
-        help="A run made by kglm train (default: the model that comes with kglm), and a text in quotes; - reads texts "
-        "from standard input, one a line.",
-    ),
-]
-Entities = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--entity",
-        metavar='"0:2=Q76"',
-        help='Entity of a name, by word positions or by words: "Obama=Q76".',
-    ),
-]
-Edits = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--edit",
-        metavar='"HEAD RELATION TAIL"',
-        help="Replace the facts of this head and relation; the graph file stays.",
-    ),
-]
-Creations = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--new-entity",
-        metavar='"ID=LABEL|ALIAS|…"',
-        help="Create this entity before the edits; the graph file stays.",
-    ),
-]
-LinkHow = Annotated[
-    str, typer.Option("--links", help=f"How to link names whose entity is not given: {', '.join(LINKS)}.")
-]
-Kg = Annotated[
-    Path | None,
-    typer.Option("--kg", metavar="KG", help="Use this graph instead of the run's own.", callback=graph_option),
-]
 
 
 def complete(
@@ -89,12 +59,14 @@ def complete(
     why: Annotated[bool, typer.Option("--why", help="Show all reasons of an answer, not only the main one.")] = False,
     file: PromptFile = None,
     kg: Kg = None,
+    base: Base = None,
+    trust: Trust = None,
     json: Json = False,
 ) -> None:
     """Predict how a text goes on: whole answers, with the facts behind each; --words shows the next word."""
-    _check_at_least(1, "--top", top)
-    _check_at_least(0, "--seed", seed)
-    model, prompts = _open(words, file, kg, edit, new_entity)
+    check_at_least(1, "--top", top)
+    check_at_least(0, "--seed", seed)
+    model, prompts = open_model(words, file, kg, edits=edit, creations=new_entity, base=base, trust=trust)
 
     def answer(prompt: str) -> None:
         completion = model.complete(prompt, entity or (), top=top, links=links, seed=seed)  # type: ignore[arg-type]
@@ -112,15 +84,45 @@ def complete(
     each_prompt(prompts, answer)
 
 
+def ask(
+    words: Words = None,
+    entity: Entities = None,
+    edit: Edits = None,
+    new_entity: Creations = None,
+    top: Annotated[int, typer.Option("--top", help="Number of answers to list.")] = 5,
+    why: Annotated[bool, typer.Option("--why", help="Show the facts that lead to the answer.")] = False,
+    file: PromptFile = None,
+    kg: Kg = None,
+    base: Base = None,
+    trust: Trust = None,
+    json: Json = False,
+) -> None:
+    """Answer a question in a sentence, from facts of the graph; or say that the graph has none."""
+    check_at_least(1, "--top", top)
+    model, prompts = open_model(words, file, kg, edits=edit, creations=new_entity, base=base, trust=trust)
+
+    def answer(question: str) -> None:
+        reply = model.ask(question, entity or (), top=top)
+        if json:
+            print_json(reply.to_json(), line=prompts.batch)
+            return
+        if prompts.batch:
+            print_line(question)
+        if why:
+            _print_mentions(reply.mentions)
+        print_line(str(reply))
+        if why:
+            shown = [(each.text, f"{each.p:.2%}", str(each.reasons[0])) for each in reply.answers]
+            print_table("", ("value", "", "because"), shown, right=(1,))
+        if prompts.batch:
+            print_line("")
+
+    each_prompt(prompts, answer)
+
+
 def _print_completion(completion: Completion, by_word: bool, why: bool) -> None:
     """The linked names, and the answers or the next words; a missing fact before them if it is more probable."""
-    for _, group in groupby(completion.mentions, key=lambda mention: (mention.start, mention.end)):
-        mentions = list(group)
-        for mention in mentions:
-            if mention.p >= MIN_SHARE:
-                print_line(str(mention))
-        if mentions[0].id is not None and mentions[0].p_nil >= MIN_NIL:
-            print_line(f"{mentions[0].text} = {NO_ENTITY}, {mentions[0].p_nil:.1%}")
+    _print_mentions(completion.mentions)
     missing = completion.notable_missing
     if missing is not None and completion.asks_for_missing:
         print_line(_missing(completion, missing))
@@ -129,6 +131,17 @@ def _print_completion(completion: Completion, by_word: bool, why: bool) -> None:
     print_table("", ("word" if by_word else "answer", "", "because"), shown, right=(1,))
     if missing is not None and not completion.asks_for_missing:
         print_line(_missing(completion, missing))
+
+
+def _print_mentions(mentions: Sequence[LinkedMention]) -> None:
+    """The names of a prompt and their entities."""
+    for _, group in groupby(mentions, key=lambda mention: (mention.start, mention.end)):
+        candidates = list(group)
+        for mention in candidates:
+            if mention.p >= MIN_SHARE:
+                print_line(str(mention))
+        if candidates[0].id is not None and candidates[0].p_nil >= MIN_NIL:
+            print_line(f"{candidates[0].text} = {NO_ENTITY}, {candidates[0].p_nil:.1%}")
 
 
 def _missing(completion: Completion, missing: Missing) -> str:
@@ -182,6 +195,12 @@ def generate(
     edit: Edits = None,
     new_entity: Creations = None,
     links: LinkHow = "best",
+    grounded: Annotated[
+        bool,
+        typer.Option(
+            "--grounded", help="Pretrained models: say only names, dates and numbers of the graph or the prompt."
+        ),
+    ] = False,
     count: Annotated[int, typer.Option("--words", help="Number of words to generate.")] = 40,
     seed: Annotated[int, typer.Option("--seed", help="Random seed.")] = 0,
     temperature: Annotated[
@@ -192,43 +211,48 @@ def generate(
     why: Annotated[bool, typer.Option("--why", help="Show the fact behind each name.")] = False,
     file: PromptFile = None,
     kg: Kg = None,
+    base: Base = None,
+    trust: Trust = None,
     json: Json = False,
 ) -> None:
     """Continue a text; --why and --json show the fact behind each name."""
-    _check_at_least(1, "--words", count)
-    _check_at_least(0, "--beam", beam)
-    model, prompts = _open(words, file, kg, edit, new_entity)
+    check_at_least(1, "--words", count)
+    check_at_least(0, "--beam", beam)
+    model, prompts = open_model(words, file, kg, edits=edit, creations=new_entity, base=base, trust=trust)
     from kglm.answer.generate import GenerateConfig
+    from kglm.answer.given import continued
     from kglm.cli.generated import print_stream, print_with_facts
-    from kglm.text.tokenizer import detokenize
 
     config = GenerateConfig(count, temperature, top_p, seed, beam)
     streamed = not (json or why or beam) and sys.stdout.isatty()
+    if grounded and not model.is_pretrained:
+        raise ConfigError("--grounded with a run without a pretrained language model", remedy="leave it out")
+    options: dict[str, Any] = {"grounded": True} if grounded else {}
 
     def answer(prompt: str) -> None:
         tokens = model.words(prompt)
         with progress("generating", count, "words", shown=not streamed and not prompts.batch) as advance:
             pause = partial(advance, 1 / max(beam, 1))
-            generated = model.generate(prompt, entity or (), links=links, config=config, pause=pause)  # type: ignore[arg-type]
+            generated = model.generate(prompt, entity or (), links=links, config=config, pause=pause, **options)  # type: ignore[arg-type]
             if streamed:
-                print_stream(tokens, (word.word for word in generated))
+                print_stream(prompt, tokens, generated)
                 return
             result = list(generated)
         if json:
-            text = detokenize([*tokens, *(word.word for word in result)])
+            text = continued(prompt, tokens, result)
             record = {"prompt": tokens, "words": [word.to_json() for word in result], "text": text}
             print_json(record, line=prompts.batch)
         elif why:
-            print_with_facts(tokens, result)
+            print_with_facts(prompt, tokens, result)
         else:
-            print_stream(tokens, (word.word for word in result))
+            print_stream(prompt, tokens, result)
 
     each_prompt(prompts, answer)
 
 
-def link(words: Words = None, file: PromptFile = None, kg: Kg = None, json: Json = False) -> None:
+def link(words: Words = None, file: PromptFile = None, kg: Kg = None, base: Base = None, json: Json = False) -> None:
     """Find names in a text and list the entities they may refer to."""
-    model, prompts = _open(words, file, kg, None, None)
+    model, prompts = open_model(words, file, kg, base=base)
 
     def answer(text: str) -> None:
         tokens = model.words(text)
@@ -259,36 +283,3 @@ def _print_links(mentions: list[LinkedMention]) -> None:
         if listed[0].id is not None and listed[0].p_nil >= MIN_NIL:
             rows.append(("", "", NO_ENTITY, "", f"{listed[0].p_nil:.1%}"))
     print_table("", ("name", "id", "entity", "description", ""), rows, right=(4,))
-
-
-def _open(
-    words: list[str] | None,
-    file: Path | None,
-    kg: Path | None,
-    edits: list[str] | None,
-    creations: list[str] | None,
-) -> tuple[FactAwareLM, Prompts]:
-    """Load the model with its edits; return it with the prompts. Checks the arguments first: loading takes seconds."""
-    from kglm.files import exists
-    from kglm.kg.edits import NewEntity
-
-    named, prompts = run_and_prompts(words or [], file)
-    home = named or bundled.default_run()
-    if not exists(home / "run.json"):
-        raise DataError(
-            "is not a run", place=home, remedy="give one made by: kglm train … --to RUN, or only a text, in quotes"
-        )
-    if kg is not None and not exists(kg):
-        raise DataError("no such file", place=kg, remedy="give a graph made by: kglm kg import")
-    steps: list[Any] = [*(NewEntity.parse(text) for text in creations or ()), *(edits or ())]
-    if named is None:
-        note("using the model that comes with kglm" if home == bundled.RUN else f"using the model in {home}")
-    from kglm.answer.model import FactAwareLM
-
-    model = FactAwareLM.open(home, kg=kg)
-    return (model.edited(steps) if steps else model), prompts
-
-
-def _check_at_least(minimum: int, option: str, value: int) -> None:
-    if value < minimum:
-        raise ConfigError(f"{option} {value}", remedy=f"give at least {minimum}")

@@ -15,12 +15,18 @@ from kglm.errors import ConfigError
 METHODS = ("particle", "importance", "beam", "exact", "annotated")
 ROWS = {
     "ppl": "perplexity",
+    "base_ppl": "perplexity of the base alone",
+    "share": "share of the base's perplexity",
     "upp": "unknown-penalised perplexity",
     "ppl_mention": "perplexity of words inside mentions",
     "ppl_other": "perplexity of other words",
+    "share_mention": "share of the base's, words inside mentions",
+    "share_other": "share of the base's, other words",
     "upp_mention": "unknown-penalised, inside mentions",
     "upp_other": "unknown-penalised, other words",
     "ppl_corpus": "perplexity by the published protocol (one weight per pass over the corpus)",
+    "nats_mention": "nats of words inside mentions, per word of all text",
+    "base_nats_mention": "the same of the base alone",
     "documents": "documents",
     "tokens": "words",
     "unknown_tokens": "words outside the vocabulary",
@@ -47,7 +53,13 @@ def evaluate(
             help="Documents; annotations are needed for --method annotated only.",
         ),
     ],
-    method: Annotated[str, typer.Option("--method", help=f"Estimate by: {', '.join(METHODS)}.")] = "particle",
+    method: Annotated[
+        str | None,
+        typer.Option(
+            "--method",
+            help=f"Estimate by: {', '.join(METHODS)}. Default: exact on a pretrained model, else particle.",
+        ),
+    ] = None,
     proposal: Annotated[
         Path | None,
         typer.Option("--proposal", metavar="RUN", help="Proposal that importance sampling draws from."),
@@ -83,21 +95,34 @@ def evaluate(
         Path | None,
         typer.Option("--kg", metavar="KG", help="Use this graph instead of the run's own.", callback=graph_option),
     ] = None,
+    links: Annotated[
+        str, typer.Option("--links", help="Link entities by the text so far, or as annotated (heads only).")
+    ] = "text",
+    control: Annotated[
+        str | None,
+        typer.Option("--control", help="Another graph, to compare with: shuffled or absent (heads only)."),
+    ] = None,
+    features: Annotated[
+        Path | None,
+        typer.Option("--features", metavar="DIR", help="Store the states of the base there (heads only)."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Measure the perplexity of documents, summed over their possible annotations, with confidence intervals."""
     import numpy as np
 
     from kglm.evaluate.adaptive import Adaptation
+    from kglm.evaluate.heads import HeadsReport, evaluate_heads, heads_task
     from kglm.evaluate.perplexity import PerplexityReport, Task, corpus_protocol
     from kglm.evaluate.perplexity import evaluate as run_evaluation
     from kglm.evaluate.pretrained import evaluate_pretrained, open_pretrained
     from kglm.files import atomic_file, write_json
+    from kglm.heads.store import is_heads
     from kglm.marginal.cache import Cache
     from kglm.marginal.estimate import MarginalConfig
     from kglm.runs.run import read_for_training
 
-    if method not in METHODS:
+    if method is not None and method not in METHODS:
         raise ConfigError(f"there is no method {method!r}", remedy=f"use one of {', '.join(METHODS)}")
     if aggregate not in ("document", "corpus"):
         raise ConfigError(f"--aggregate {aggregate}", remedy="use document or corpus")
@@ -115,20 +140,36 @@ def evaluate(
     if not documents:
         raise ConfigError("contains no documents", place=data[0], remedy="give a file with at least one")
     adaptation = Adaptation(Cache(cache, theta, window), rate=dynamic, decay=decay)
-    report: PerplexityReport
-    if (model := open_pretrained(run)) is not None:
-        if adaptation or proposal or kg or aggregate != "document" or weights or method != "particle":
+    report: PerplexityReport | HeadsReport
+    plain = not (adaptation or proposal or weights) and aggregate == "document" and method in (None, "exact")
+    if is_heads(Path(run)):
+        if not plain:
+            raise ConfigError(
+                "heads are scored exactly, without samples, proposal or cache",
+                place=run,
+                remedy="give only --data, --kg, --links, --control, --features, --workers, --to and --json",
+            )
+        if links not in ("text", "annotated"):
+            raise ConfigError(f"--links {links}", remedy="use text or annotated")
+        heads = heads_task(Path(run), documents, kg=kg, annotated=links == "annotated", control=control, seed=seed)
+        report = evaluate_heads(heads, documents, features=features, workers=workers)
+    elif links != "text" or control is not None or features is not None:
+        raise ConfigError(
+            "--links, --control and --features are for heads on a pretrained model", place=run, remedy="leave them out"
+        )
+    elif (model := open_pretrained(run)) is not None:
+        if kg or not plain:
             raise ConfigError(
                 "a pretrained model has no annotations, graph or cache", remedy="give only --data, --to and --json"
             )
         report = evaluate_pretrained(model, documents)
     else:
-        task = Task(Path(run), method, config, proposal, kg, adaptation)  # type: ignore[arg-type]
+        task = Task(Path(run), method or "particle", config, proposal, kg, adaptation)  # type: ignore[arg-type]
         report = run_evaluation(task, documents, workers=workers)
     result = report.to_json(seed=seed) | {"seed": seed}
-    if aggregate == "corpus":
+    if aggregate == "corpus" and isinstance(report, PerplexityReport):
         result["ppl_corpus"] = corpus_protocol(report.scored)
-    if weights is not None:
+    if weights is not None and isinstance(report, PerplexityReport):
         with atomic_file(weights) as stream:
             np.save(stream, np.stack([scored.estimate.weights for scored in report.scored]), allow_pickle=False)
     if to is not None:
@@ -150,6 +191,16 @@ def _print(result: dict[str, Any], run: str) -> None:
             shown = f"{bounds[0]:.2f} – {bounds[1]:.2f}" if bounds else ""
             rows.append((text, result[name], shown))
     print_table(title, ("", "", "95 % over documents"), rows, right=(1, 2))
+    if parts := result.get("components"):
+        gains = [(name, -value, -(result["components_mention"] or {}).get(name, 0.0)) for name, value in parts.items()]
+        total = ("sum", *(sum(column) for column in list(zip(*gains, strict=True))[1:]))
+        rows = [(name, f"{all_words:+.4f}", f"{inside:+.4f}") for name, all_words, inside in [*gains, total]]
+        print_table(
+            "Nats per word of all text, beyond those of the base",
+            ("", "all words", "inside mentions"),
+            rows,
+            right=(1, 2),
+        )
     if note := result.get("note"):
         print_line(f"Note: {note}.")
     if result["method"] == "beam":

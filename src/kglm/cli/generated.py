@@ -19,15 +19,34 @@ if TYPE_CHECKING:
 COLOURS = ("cyan", "green", "magenta", "yellow", "blue", "red")
 
 
-def print_stream(prompt: Sequence[str], words: Iterable[str]) -> None:
+UNSUPPORTED = "[?]"
+"""Follows a name, date or number that neither the graph nor the prompt supports."""
+
+
+def print_stream(prompt: str, tokens: Sequence[str], words: Iterable[GeneratedWord]) -> None:
     """Print prompt and continuation as one text; on a terminal word by word, as they are generated."""
+    generated = iter(words)
+    first = next(generated, None)
+    generated = generated if first is None else chain([first], generated)
+    pieces: Iterator[str]
+    if first is not None and first.text is not None:
+        pieces = chain([prompt], map(_marked, generated))
+    elif sys.stdout.isatty():
+        pieces = text_pieces(chain(tokens, (word.word for word in generated)))
+    else:
+        pieces = iter([detokenize([*tokens, *(word.word for word in generated)])])
     if not sys.stdout.isatty():
-        print_line(detokenize([*prompt, *words]))
+        print_line("".join(pieces))
         return
-    for piece in text_pieces(chain(prompt, words)):
+    for piece in pieces:
         print_line(piece, end="")
         sys.stdout.flush()
     print_line("")
+
+
+def _marked(word: GeneratedWord) -> str:
+    """A word with the blank before it, and a mark if it is not supported."""
+    return f"{word.text or ''}{UNSUPPORTED if word.supported is False else ''}"
 
 
 def text_pieces(words: Iterable[str]) -> Iterator[str]:
@@ -53,26 +72,28 @@ def text_pieces(words: Iterable[str]) -> Iterator[str]:
     yield from filter(None, [detokenize(sentence)[shown:]])
 
 
-def print_with_facts(prompt: Sequence[str], generated: Sequence[GeneratedWord]) -> None:
+def print_with_facts(prompt: str, tokens: Sequence[str], generated: Sequence[GeneratedWord]) -> None:
     """Print the text with its names in colour, then a table of the names and the fact behind each."""
-    words = [*prompt, *(word.word for word in generated)]
-    reasons = [None] * len(prompt) + [word.reason for word in generated]
     colours: dict[str, str] = {}
-    text = Text()
+    own = bool(generated) and generated[0].text is not None
+    spaced = blanks([*tokens, *(word.word for word in generated)])[len(tokens) :]
+    text = Text(prompt if own else detokenize(tokens))
     names: list[tuple[list[str], str, Reason]] = []
-    for word, blank, reason in zip(words, blanks(words), reasons, strict=True):
-        if word == END:
+    for word, blank in zip(generated, spaced, strict=True):
+        if word.word == END:
             continue
-        text.append(" " if blank else "")
-        if reason is None or reason.entity is None:
-            text.append_text(styled(word, ""))
+        blanks_before = (word.text or "")[: -len(word.word)] if own else " " if blank else ""
+        text.append(blanks_before)
+        reason = word.reason
+        if reason.entity is None:
+            text.append_text(styled(_marked(word).lstrip() if own else word.word, ""))
             continue
         id = reason.entity.id
-        text.append_text(styled(word, colours.setdefault(id, COLOURS[len(colours) % len(COLOURS)])))
+        text.append_text(styled(word.word, colours.setdefault(id, COLOURS[len(colours) % len(COLOURS)])))
         if reason.type == "continue" and names and names[-1][1] == id:
-            names[-1][0].append(word)
+            names[-1][0].append(word.word)
         else:
-            names.append(([word], id, reason))
+            names.append(([word.word], id, reason))
     print_line(text)
     if names:
         print_line("")

@@ -19,7 +19,18 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from kglm import __version__
-from kglm.cli import annotation, answers, bundled_world, documents, evaluation, quickstart, serving, tables, training
+from kglm.cli import (
+    annotation,
+    answers,
+    bundled_world,
+    documents,
+    evaluation,
+    features,
+    quickstart,
+    serving,
+    tables,
+    training,
+)
 from kglm.errors import KglmError
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -109,12 +120,14 @@ app.add_typer(
 )
 app.add_typer(tables.app, name="table", rich_help_panel=MEASURE)
 app.command("complete", rich_help_panel=USE)(answers.complete)
+app.command("ask", rich_help_panel=USE)(answers.ask)
 app.command("generate", rich_help_panel=USE)(answers.generate)
 app.command("link", rich_help_panel=USE)(answers.link)
 app.command("serve", rich_help_panel=USE)(serving.serve)
 app.command("world", rich_help_panel=USE)(bundled_world.world)
 app.command("quickstart", rich_help_panel=BUILD)(quickstart.quickstart)
 app.command("annotate", rich_help_panel=BUILD)(annotation.annotate)
+app.command("features", rich_help_panel=BUILD)(features.features)
 app.command("train", rich_help_panel=BUILD)(training.train)
 app.command("evaluate", rich_help_panel=MEASURE)(evaluation.evaluate)
 app.command("stats", rich_help_panel=MEASURE)(documents.stats)

@@ -42,7 +42,7 @@ def run_and_prompts(words: list[str], file: Path | None) -> tuple[Path | None, P
         return Path(words[0]) if words else None, Prompts(_lines(file), batch=True)
     if not words:
         raise KglmError("a text is missing", remedy='give one in quotes, or "-" to read them from standard input')
-    if len(words) == 1 and exists(Path(words[0]) / "run.json"):
+    if len(words) == 1 and any(exists(Path(words[0]) / record) for record in ("run.json", "heads.json")):
         raise KglmError("the text is missing after the run", place=words[0], remedy="give a text in quotes")
     home = Path(words[0]) if len(words) == 2 else None
     if words[-1] == STANDARD_INPUT:

@@ -13,6 +13,7 @@ import typer
 
 from kglm import bundled
 from kglm.cli.bundled_world import graph_option
+from kglm.cli.models import Base, Trust
 from kglm.cli.output import note, print_line, warn
 from kglm.errors import ConfigError
 
@@ -27,6 +28,8 @@ def serve(
         Path | None,
         typer.Option("--kg", metavar="KG", help="Use this graph instead of the run's own.", callback=graph_option),
     ] = None,
+    base: Base = None,
+    trust: Trust = None,
     documents: Annotated[
         list[Path] | None,
         typer.Option("--documents", metavar="DOCS.jsonl", help="Linked documents to explore."),
@@ -71,7 +74,7 @@ def serve(
     config = ServeConfig(host, port, token or None, allow_edit, persist, limits)
     if threads < 0:
         raise ConfigError(f"--threads {threads} is negative", remedy="give 0 or more")
-    home = run or bundled.default_run()
+    home = run or _default_run(kg, base)
     if persist and kg is None and home.resolve() == bundled.RUN.resolve():
         raise ConfigError("the graph that comes with kglm is read-only", remedy="name a run, or a graph with --kg")
     _check_paths(home, kg, documents or [])
@@ -82,7 +85,7 @@ def serve(
         note(f"loading {name_of(home)} …")
         import torch
 
-        from kglm.answer.model import FactAwareLM
+        from kglm.answer.model import load
         from kglm.serve.explore import Library
         from kglm.serve.server import make_server
         from kglm.serve.service import Service
@@ -90,7 +93,7 @@ def serve(
         from kglm.train.threads import choose_threads
 
         torch.set_num_threads(threads or choose_threads())
-        model = FactAwareLM.open(home, kg=kg)
+        model = load(home, kg=kg, base=base, trust=trust)
         if run is None and not documents and bundled.ARTICLES.exists():
             documents = [bundled.ARTICLES]
         library = Library(document for path in documents or () for document in read_documents(path))
@@ -105,12 +108,22 @@ def serve(
         service.close()
 
 
+def _default_run(kg: Path | None, base: str | None) -> Path:
+    """The run to serve when none is named; loads nothing if neither a graph nor a base is given."""
+    if kg is None and base is None:
+        return bundled.default_run()
+    from kglm.answer.model import default_run
+
+    return default_run(kg, base)
+
+
 def _check_paths(run: Path, kg: Path | None, documents: list[Path]) -> None:
     """Check that all paths exist before the model is loaded, which takes seconds."""
-    from kglm.files import reading
+    from kglm.files import exists, reading
     from kglm.runs.records import require_run
 
-    require_run(run)
+    if not exists(run / "heads.json"):
+        require_run(run)
     for path in [*documents, *([] if kg is None else [kg])]:
         with reading(path), path.open("rb"):
             pass

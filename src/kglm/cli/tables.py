@@ -55,6 +55,7 @@ def perplexity(
     method: Annotated[str, typer.Option("--method", help="Method of kglm evaluate.")] = "particle",
     samples: Annotated[int, typer.Option("--samples", help="Number of particles or samples, or the beam width.")] = 100,
     workers: Annotated[int, typer.Option("--workers", help="Number of processes.")] = 1,
+    kg: Annotated[Path | None, typer.Option("--kg", metavar="KG", help="Graph of heads on a pretrained model.")] = None,
     published: Published = True,
     chart: Chart = None,
     markdown: Markdown = False,
@@ -69,7 +70,7 @@ def perplexity(
     if run:
         if not data:
             raise ConfigError("--run without --data", remedy="give the documents to score: --data DOCS")
-        scored += score_runs(run, data, proposal or (), method, samples, workers=workers)
+        scored += score_runs(run, data, proposal or (), method, samples, kg=kg, workers=workers)
     if not scored:
         raise ConfigError("nothing to show", remedy="give results of evaluate --to, or --run RUN --data DOCS")
     rows = perplexity_table(scored)
@@ -90,7 +91,16 @@ def print_perplexity(
     rows: Sequence[dict[str, Any]], published: Sequence[dict[str, Any]] = (), *, markdown: bool = False
 ) -> None:
     """Print measured rows, then published ones."""
-    columns = ("", "PPL", "UPP", "UPP of AWD-LSTM's", "UPP in mentions", "UPP elsewhere")
+    shares = any(row["share"] is not None for row in rows)
+    columns = (
+        "",
+        "PPL",
+        "UPP",
+        "UPP of AWD-LSTM's",
+        "UPP in mentions",
+        "UPP elsewhere",
+        *["PPL of the base's"] * shares,
+    )
     lines = [
         (
             row["model"],
@@ -99,10 +109,12 @@ def print_perplexity(
             "" if row["upp_ratio"] is None else f"{row['upp_ratio']:.2f}",
             _number(row["upp_mention"]),
             _number(row["upp_other"]),
+            *[_with_interval(row, "share", places=3)] * shares,
         )
         for row in rows
     ]
-    lines += [(f"{row['model']} {PUBLISHED}", f"{row['ppl']}", f"{row['upp']}", "", "", "") for row in published]
+    rest = [""] * (len(columns) - 3)
+    lines += [(f"{row['model']} {PUBLISHED}", f"{row['ppl']}", f"{row['upp']}", *rest) for row in published]
     closed = next((row for row in rows if not row["note"]), rows[0])
     title = f"{closed['documents']} documents, {closed['tokens']:,} words; in brackets 95 % over documents"
     _show(title, columns, lines, markdown)
@@ -265,12 +277,13 @@ def _number(value: float | None) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
 
 
-def _with_interval(row: dict[str, Any], name: str) -> str:
+def _with_interval(row: dict[str, Any], name: str, *, places: int = 1) -> str:
     """A number and the bounds of its interval."""
     if row[name] is None or row[f"{name}_interval"] is None:
-        return _number(row[name])
+        return "" if row[name] is None else f"{row[name]:,.{places}f}"
     low, high = row[f"{name}_interval"]
-    return f"{row[name]:,.1f} ({low:,.0f} – {high:,.0f})"
+    shown = places if places > 1 else 0
+    return f"{row[name]:,.{places}f} ({low:,.{shown}f} – {high:,.{shown}f})"
 
 
 def _ends(rows: Sequence[dict[str, Any]], name: str) -> tuple[list[float], list[float]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ import typer
 
 from kglm.cli.bundled_world import graph_option
 from kglm.cli.output import Json, note, print_json, print_table
+from kglm.errors import ConfigError
 
 
 def train(
@@ -45,10 +47,29 @@ def train(
     start: Annotated[
         Path | None, typer.Option("--from", metavar="RUN", help="Start from the vocabulary and weights of this run.")
     ] = None,
+    base: Annotated[
+        str | None,
+        typer.Option(
+            "--base",
+            metavar="NAME|PATH",
+            help="Train heads of KGLM on this frozen language model: smollm2, a Hugging Face directory or a GGUF file.",
+        ),
+    ] = None,
+    features: Annotated[
+        Path | None,
+        typer.Option("--features", metavar="DIR", help="Where states of the base are stored; by default in the run."),
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Resume an interrupted run.")] = False,
     json: Json = False,
 ) -> None:
     """Train a model. Ctrl-C saves a checkpoint; --resume continues from it exactly."""
+    if base is not None:
+        if model != "kglm" or preset is not None or start is not None:
+            raise ConfigError("--base is given", remedy="train kglm, without --preset and --from")
+        _train_heads(data, valid, kg, to, config, set_ or (), base, features, resume, json)
+        return
+    if features is not None:
+        raise ConfigError("--features is given without --base", remedy="leave it out")
     from kglm.model.base import COMPONENTS
     from kglm.runs.settings import DEFAULT, load_config, shipped_configurations
     from kglm.train.start import train as run_training
@@ -73,4 +94,39 @@ def train(
         ("epoch", "step", "train", "valid", *(name.replace("_", " | ") for name in COMPONENTS)),
         rows,
         right=range(4 + len(COMPONENTS)),
+    )
+
+
+def _train_heads(
+    data: Sequence[Path],
+    valid: Sequence[Path],
+    kg: Path,
+    to: Path,
+    file: str | None,
+    overrides: Sequence[str],
+    base: str,
+    features: Path | None,
+    resume: bool,
+    json: bool,
+) -> None:
+    import msgspec
+
+    from kglm import config
+    from kglm.train.heads.settings import HeadsRunConfig
+    from kglm.train.heads.start import train_heads
+
+    values = {} if file is None else config.read(Path(file))
+    settings = config.from_dict(HeadsRunConfig, config.with_overrides(values, overrides), place=file)
+    metrics = train_heads(settings, data, valid, kg, to, base=base, resume=resume, features=features)
+    if json:
+        print_json({"run": str(to), "metrics": msgspec.to_builtins(metrics)})
+        return
+    print_table(
+        f"{to}: nats a word on the validation documents",
+        ("step", "loss", "words", "words, base alone", "right relation first"),
+        [
+            (each.step, f"{each.valid:.4f}", f"{each.nats:.4f}", f"{each.base:.4f}", f"{each.right_fact:.1%}")
+            for each in metrics
+        ],
+        right=range(5),
     )

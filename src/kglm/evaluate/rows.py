@@ -10,13 +10,29 @@ from typing import Any
 import msgspec
 
 from kglm.errors import DataError
+from kglm.evaluate.heads import evaluate_heads, heads_task
 from kglm.evaluate.perplexity import Task, evaluate
 from kglm.evaluate.pretrained import evaluate_pretrained, open_pretrained
 from kglm.files import reading
+from kglm.heads.store import is_heads
 from kglm.marginal.estimate import MarginalConfig
 from kglm.model.table import MODELS
 from kglm.runs.run import Run, read_for_training
 
+KEYS = (
+    "ppl",
+    "upp",
+    "ppl_interval",
+    "upp_interval",
+    "upp_mention",
+    "upp_other",
+    "share",
+    "share_interval",
+    "documents",
+    "tokens",
+    "note",
+)
+"""What a row has of a result."""
 REMEDY = "write one with: kglm evaluate … --to RESULT.json"
 
 
@@ -34,14 +50,25 @@ def read_result(path: Path) -> dict[str, Any]:
 
 
 def score_runs(
-    runs: Sequence[str], data: Sequence[Path], proposals: Sequence[Path], method: str, samples: int, *, workers: int = 1
+    runs: Sequence[str],
+    data: Sequence[Path],
+    proposals: Sequence[Path],
+    method: str,
+    samples: int,
+    *,
+    kg: Path | None = None,
+    workers: int = 1,
 ) -> list[tuple[Path, dict[str, Any]]]:
-    """Evaluate runs on the data; a run that needs a proposal gets the first that fits it."""
+    """Evaluate runs on the data; a run that needs a proposal gets the first that fits it. `kg` is a graph for heads."""
     documents, opened = read_for_training(data), {path: Run.open(path, weights=False).settings for path in proposals}
     found = []
     for name in runs:
         if (pretrained := open_pretrained(name)) is not None:
             found.append((Path(name), evaluate_pretrained(pretrained, documents).to_json()))
+            continue
+        if is_heads(Path(name)):
+            report = evaluate_heads(heads_task(Path(name), documents, kg=kg), documents, workers=workers)
+            found.append((Path(name), report.to_json()))
             continue
         settings = Run.open(Path(name), weights=False).settings
         needed = (settings.kind.proposal, settings.latent.facts)
@@ -71,12 +98,24 @@ def perplexity_table(results: Sequence[tuple[Path, dict[str, Any]]]) -> list[dic
     plain = next((result.get("upp") for _, result in results if result["model"] == "awd-lstm"), None)
     rows = []
     for _, result in results:
-        keys = ("ppl", "upp", "ppl_interval", "upp_interval", "upp_mention", "upp_other", "documents", "tokens", "note")
-        row = {key: result.get(key) for key in keys}
+        row = {key: result.get(key) for key in KEYS}
         ratio = result["upp"] / plain if plain and result.get("upp") else None
         name = label(result) if labels[label(result)] == 1 else f"{label(result)}, {result.get('run')}"
+        base = _base_row(result)
+        if base is not None and base not in rows:
+            rows.append(base)
         rows.append({"model": name, **row, "upp_ratio": ratio, "published": False})
     return rows
+
+
+def _base_row(result: dict[str, Any]) -> dict[str, Any] | None:
+    """The row of the base alone, from a result of heads."""
+    if result.get("base_ppl") is None:
+        return None
+    row = dict.fromkeys(KEYS) | {key: result.get(key) for key in ("documents", "tokens", "note")}
+    row |= {"ppl": result["base_ppl"], "ppl_interval": result.get("base_ppl_interval")}
+    name = f"{result.get('base')} alone (not comparable)"
+    return {"model": name, **row, "upp_ratio": None, "published": False}
 
 
 def label(result: dict[str, Any]) -> str:

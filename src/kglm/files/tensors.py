@@ -1,4 +1,4 @@
-"""Tensors as safetensors: write, read, map. Numbers that are not finite are an error."""
+"""Tensors as safetensors: write, read, map. Reading numbers that are not finite is an error; mapping reads none."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def map_tensors(artefact: Artefact, name: str) -> dict[str, Tensor]:
                 continue
             tensor = torch.frombuffer(mapped, dtype=dtype, count=count, offset=8 + size + begin).view(shape)
             tensors[key] = tensor.clone() if tensor.data_ptr() % ALIGNMENT else tensor
-    except (ValueError, KeyError, TypeError, RuntimeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RuntimeError) as error:
         raise DataError(
             f"is not a complete safetensors file ({error})", place=artefact.home / name, remedy=artefact.remedy
         ) from error

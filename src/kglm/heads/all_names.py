@@ -6,23 +6,29 @@ is drawn among those with which some name of the graph goes on,
     p(s | prefix) ∝ W(prefix s)^γ exp(β z_s),      W the number of facts of the entities with that beginning,
 
 with the base's scores z and learned γ and β. The trie is an array of the names as rows of subwords, sorted, so that a
-prefix is a range of rows. It is stored beside the graph for each base, `KG.subwords/`.
+prefix is a range of rows. It is stored beside the graph for each base, `KG.subwords-BASE/`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from kglm.errors import KglmError
+from kglm.files.artefact import Artefact, Writer
+from kglm.kg.caches import cached_versions, discard_damaged, require_manifest, save_cache
 from kglm.kg.graph import KnowledgeGraph
 from kglm.model.arrays import Floats
+from kglm.pretrained.base import BaseModel
 from kglm.pretrained.subwords import Subwords
 from kglm.progress import progress
 
+SUFFIX = ".subwords"
 MAX_SUBWORDS = 16
 """Subwords of a name; the rest of a longer one is left to the base."""
 MAX_CHILDREN = 512
@@ -59,6 +65,7 @@ class AllNames:
         self._weight_N = weight_N
         self.whole = Range(0, len(row_NL), 0)
         self.continuations = lru_cache(1 << 16)(self._continuations)
+        self.after = lru_cache(1 << 18)(self._after)
 
     @classmethod
     def of(cls, graph: KnowledgeGraph, subwords: Subwords, *, any_case: bool = False) -> AllNames:
@@ -88,6 +95,30 @@ class AllNames:
         order = np.lexsort(row_NL.T[::-1])
         return cls(row_NL[order], np.array(weights)[order])
 
+    @classmethod
+    def stored(cls, graph: KnowledgeGraph, base: BaseModel) -> AllNames:
+        """The names of a stored graph for a base, kept beside the graph; where nothing can be written, read anew."""
+        suffix = f"{SUFFIX}-{base.digest}"
+        for directory, generation in cached_versions(graph.store, suffix):
+            if generation > graph.generation:
+                continue
+            try:
+                artefact = Artefact.open(directory)
+                require_manifest(artefact)
+                return cls(artefact.array("rows", np.int32, 2), artefact.array("weights", np.float64))
+            except KglmError as error:
+                if directory.exists():  # else another process has replaced it
+                    discard_damaged(directory, error)
+        found = cls.of(graph, base.subwords)
+
+        def write(writer: Writer) -> None:
+            writer.array("rows", found._row_NL)
+            writer.array("weights", found._weight_N)
+
+        with suppress(KglmError):  # the folder of the graph cannot be written
+            save_cache(graph.store, suffix, graph.generation, write)
+        return found
+
     def begun(self, ids: Sequence[int]) -> Range | None:
         """The names that begin with some subwords; None if there are none."""
         found: Range | None = self.whole
@@ -95,12 +126,12 @@ class AllNames:
             found = None if found is None else self.after(found, id)
         return found
 
-    def after(self, where: Range, id: int) -> Range | None:
+    def _after(self, where: Range, id: int) -> Range | None:
         """The names of a range that go on with a subword."""
         if where.depth >= MAX_SUBWORDS:
             return None
         column = self._row_NL[where.first : where.end, where.depth]
-        first, end = (int(np.searchsorted(column, id, side)) for side in ("left", "right"))
+        first, end = int(column.searchsorted(id)), int(column.searchsorted(id, "right"))
         return Range(where.first + first, where.first + end, where.depth + 1) if first < end else None
 
     def _continuations(self, where: Range) -> Continuations:

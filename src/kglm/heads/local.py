@@ -15,14 +15,30 @@ from kglm.model.local_graph import MentionedEntities
 from kglm.text.document import END
 
 NEVER = -1
+FOREVER = 1 << 62
 
 
 class Link(NamedTuple):
-    """Words of the passage were recognised as an entity: from `position` on it can be a parent."""
+    """Subwords [start, end) mention an entity with probability p: from position `end` on it can be a parent.
 
-    position: int
+    What is known of a mention may change as the text goes on: a link holds at positions [`first`, `until`).
+    """
+
+    start: int
+    end: int
     node: int
     p: float = 1.0
+    since: int = 0
+    until: int = FOREVER
+
+    @property
+    def first(self) -> int:
+        """First position at which it holds."""
+        return max(self.end, self.since)
+
+    def holds(self, position: int) -> bool:
+        """True if it is known, and not taken back, when the subword at this position is predicted."""
+        return self.first <= position < self.until
 
 
 class Places(NamedTuple):
@@ -32,15 +48,22 @@ class Places(NamedTuple):
     """Bucket of the distance to the last mention; `BUCKETS` before the first one."""
     sentence_TP: Bools
     """True if the same sentence mentions it."""
+    subject_TP: Bools
+    """True for the subject of the text: the most probable entity of its first mention."""
     log_p_TP: Floats
     """log of the probability that it is mentioned at all; −inf before its first link."""
+
+    def last(self) -> Places:
+        """The places at the last position."""
+        return Places(self.bucket_TP[-1:], self.sentence_TP[-1:], self.subject_TP[-1:], self.log_p_TP[-1:])
 
 
 class LocalEntities:
     """Linked entities of a passage as slots, in the order of their first links."""
 
     def __init__(self, graph: KnowledgeGraph, links: Sequence[Link]) -> None:
-        self.links = sorted((link for link in links if link.p > 0), key=lambda link: link.position)
+        given = (link for link in links if link.p > 0 and link.first < link.until)
+        self.links = sorted(given, key=lambda link: (link.first, link.start, -link.p))
         self.mentioned = MentionedEntities(graph)
         self.slot_of = {link.node: self.mentioned.slot(link.node) for link in self.links}
 
@@ -52,28 +75,33 @@ class LocalEntities:
         first_P = np.full(len(self), np.iinfo(np.int64).max)
         for link in self.links:
             slot = self.slot_of[link.node]
-            first_P[slot] = min(first_P[slot], link.position)
+            first_P[slot] = min(first_P[slot], link.first)
         return first_P
 
     def places(self, count: int, sentence_T: Ints) -> Places:
         """Places at positions 0 … count − 1; `sentence_T` is where the sentence of each position begins."""
-        last_TP = np.full((count, len(self)), NEVER, np.int64)
-        p_TP = np.zeros((count, len(self)))
-        for link in self.links:
-            slot = self.slot_of[link.node]
-            last_TP[link.position :, slot] = link.position
-            p_TP[link.position :, slot] = 1 - (1 - p_TP[link.position :, slot]) * (1 - link.p)
+        last_PT = np.full((len(self), count), NEVER, np.int64)
+        none_PT = np.ones((len(self), count))
+        subject_T = np.full(count, NEVER)
+        for link in sorted(self.links, key=lambda link: link.end):
+            holds, slot = slice(link.first, link.until), self.slot_of[link.node]
+            last_PT[slot, holds] = link.end
+            none_PT[slot, holds] *= 1 - link.p
+        for link in sorted(self.links, key=lambda link: (-link.start, link.p)):
+            subject_T[link.first : link.until] = self.slot_of[link.node]
+        last_TP = last_PT.T
         distance_TP = np.arange(count)[:, None] - last_TP + 1
         bucket_TP = np.where(last_TP == NEVER, BUCKETS, np.searchsorted(DISTANCES, distance_TP))
+        subject_TP = subject_T[:, None] == np.arange(len(self))
         with np.errstate(divide="ignore"):
-            return Places(bucket_TP, last_TP >= sentence_T[:, None], np.log(p_TP))
+            return Places(bucket_TP, last_TP >= sentence_T[:, None], subject_TP, np.log(1 - none_PT).T)
 
 
 def annotated_links(passage: Passage, graph: KnowledgeGraph) -> list[Link]:
     """Links of the annotated mentions: an entity can be a parent from the end of its mention on."""
     literal = graph.are_literals([mention.node for mention in passage.mentions]).tolist() if passage.mentions else []
     return [
-        Link(mention.end, mention.node)
+        Link(mention.start, mention.end, mention.node)
         for mention, is_value in zip(passage.mentions, literal, strict=True)
         if not is_value
     ]

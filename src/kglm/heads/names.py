@@ -62,6 +62,13 @@ class NameTable:
         self._names: dict[int, tuple[Name, ...]] = {}
         self.children = lru_cache(1 << 16)(self._children)
 
+    def on(self, graph: KnowledgeGraph) -> NameTable:
+        """The names of an edited graph."""
+        other = NameTable(graph, self._subwords)
+        kept, touched = len(self.graph), graph.overlay.touched
+        other._names = {node: names for node, names in self._names.items() if node < kept and node not in touched}
+        return other
+
     def of(self, node: int) -> tuple[Name, ...]:
         """Names of an entity, both with and without a leading blank."""
         self.prepare([node])

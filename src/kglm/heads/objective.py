@@ -6,7 +6,7 @@ For each annotated span that a fact of the local graph explains,
 
 whose gradient reaches the type decision only; parent, relation and name train on the annotation:
 
-    − log Σ_{(p, r)} π(p) π(r | p) / n − log p(name).
+    − log Σ_{(p, r)} π(p) π(r | p) π(e | p, r) − log p(name).
 
 Words outside of such spans are plain: − log p(emitted by the base). During the warm-up, spans count their graph path
 alone. Now and then the facts of a span are hidden: then its relation is one that the parent lacks.
@@ -20,8 +20,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from kglm.heads.model import Heads, MentionState, Type
-from kglm.heads.prepared import CONTINUE_FEATURE, LEAST, Prepared, base_scores
+from kglm.heads.model import ClauseScores, Heads, MentionState, Type
+from kglm.heads.prepared import CONTINUE_FEATURE, Prepared
+from kglm.heads.tails import LEAST, TailGroup, TailInputs, base_scores, is_scored, tail_inputs, tail_log_probs
 from kglm.model.logsums import segment_logsumexp
 
 
@@ -34,6 +35,9 @@ class Spans(NamedTuple):
     path_slot_W: Tensor
     path_relation_W: Tensor
     path_log_tail_W: Tensor
+    """−log n where all n tails are equally probable, else 0."""
+    tail_group_W: Tensor
+    """Group of tails that are scored for a path; −1 if they are equally probable."""
     step_span_S: Tensor
     """Span of each subword inside a span."""
     step_position_S: Tensor
@@ -46,8 +50,14 @@ class Spans(NamedTuple):
     state_S: Tensor
     """State of the mention before each step, of no use at the first one."""
     end_state_M: Tensor
+    tails: TailInputs
+    tail_place_W: Tensor
+    """Place of the path's tail among the scored tails; 0 without scores."""
     end_children: list[list[int]]
     """Subwords with which the name goes on after the span, if it does."""
+
+
+_COLUMNS = tuple(name for name in Spans._fields if name not in ("tails", "tail_place_W", "end_children"))
 
 
 class Losses(NamedTuple):
@@ -59,20 +69,24 @@ class Losses(NamedTuple):
     base: float
     """−log p of the text by the base alone."""
     spans: int
+    right: int = 0
+    """Spans whose relation is the most probable one that its parent has."""
 
 
 def find_spans(prepared: Prepared) -> Spans:
     """The annotated spans that the local graph explains and whose words are a name of the entity."""
     passage, local, names = prepared.passage, prepared.local, prepared.tables.names
     first_P = local.first_positions()
-    columns: dict[str, list[int | float | bool]] = {name: [] for name in Spans._fields}
+    columns: dict[str, list[int | float | bool]] = {name: [] for name in _COLUMNS}
     end_children: list[list[int]] = []
+    groups: list[TailGroup] = []
+    tail_of_group: list[int] = []
     count = 0
     for mention in passage.mentions:
         paths = local.mentioned.paths_to([mention.node])
         if paths is None:
             continue
-        legal = (first_P[paths.slot_W] <= mention.start) & (paths.size_W <= prepared.tables.max_tails)
+        legal = (first_P[paths.slot_W] <= mention.start) & (paths.size_W <= prepared.max_tails)
         if not legal.any():
             continue
         ids = tuple(passage.ids[mention.start : mention.end])
@@ -86,7 +100,11 @@ def find_spans(prepared: Prepared) -> Spans:
             columns["path_span_W"].append(count)
             columns["path_slot_W"].append(slot)
             columns["path_relation_W"].append(relation)
-            columns["path_log_tail_W"].append(-math.log(size))
+            columns["path_log_tail_W"].append(0.0 if is_scored(size) else -math.log(size))
+            columns["tail_group_W"].append(len(groups) if is_scored(size) else -1)
+            if is_scored(size):
+                groups.append(TailGroup(mention.start, local.mentioned.nodes[slot], relation))
+                tail_of_group.append(mention.node)
         for n, said in enumerate(ids):
             children = names.children(mention.node, ids[:n])
             step = len(columns["step_span_S"])
@@ -108,9 +126,14 @@ def find_spans(prepared: Prepared) -> Spans:
             dtype=torch.float32 if name == "path_log_tail_W" else torch.bool if name == "child_said_Y" else torch.int64,
         )
         for name, values in columns.items()
-        if name != "end_children"
     }
-    return Spans(**tensors, end_children=end_children)
+    word_T = passage.word_T.tolist()
+    tails = tail_inputs(groups, passage.surface, word_T, prepared.tables, prepared.features)
+    said_Y = tails.tail_Y == torch.tensor(tail_of_group, dtype=torch.int64)[tails.group_Y]
+    place_of = torch.zeros(len(groups) + 1, dtype=torch.int64)
+    place_of[tails.group_Y[said_Y]] = said_Y.nonzero()[:, 0]
+    place_W = place_of[tensors["tail_group_W"]]
+    return Spans(**tensors, tails=tails, tail_place_W=place_W, end_children=end_children)
 
 
 def outside_states(prepared: Prepared) -> Tensor:
@@ -132,10 +155,21 @@ def begun_gain(heads: Heads, prepared: Prepared) -> Tensor:
 
 
 def passage_loss(
-    heads: Heads, prepared: Prepared, spans: Spans, g_TG: Tensor, vector_RK: Tensor, *, joint: bool, hidden_M: Tensor
+    heads: Heads,
+    prepared: Prepared,
+    spans: Spans,
+    g_TG: Tensor,
+    vector_RK: Tensor,
+    *,
+    joint: bool,
+    hidden_M: Tensor,
+    closer: ClauseScores | None = None,
 ) -> Losses:
-    """The loss of a passage, given g_t and v_r. `joint`: spans count their graph path alone; `hidden_M`: spans whose
-    facts are hidden."""
+    """The loss of a passage, given g_t and v_r.
+
+    `joint`: spans count their graph path alone; `hidden_M`: spans whose facts are hidden; `closer`: the clauses before
+    the spans that the sentence encoder looks at.
+    """
     features, count = prepared.features, len(g_TG)
     base_T = features.log_p_T
     base_total = float(-base_T.double().sum())
@@ -151,9 +185,11 @@ def passage_loss(
     if not places:
         emitted_T = plain_T
         return Losses(-emitted_T.sum(), base_total - float(emitted_T.sum()), base_total, 0)
-    relation_TR = heads.relation_scores(g_TG, vector_RK, prepared.cues(0, count))
+    relation_TR = heads.relation_scores(g_TG, vector_RK, prepared.cues(0, count), closer)
     handicap_T = heads.handicaps(g_TG)
-    log_z_TP, lacking_TP = heads.log_z(relation_TR, handicap_T, prepared.has_PR)
+    fit_PR = heads.fit_scores(vector_RK, prepared.has_PR)
+    lacking_PR = heads.lacking_scores(fit_PR, prepared.has_PR, prepared.tables.graph.relation_count)
+    log_z_TP, lacking_TP = heads.log_z(relation_TR, handicap_T, prepared.has_PR, lacking_PR)
     vector_PK = (prepared.has_PR @ vector_RK) / prepared.has_PR.sum(-1, keepdim=True).clamp(min=1)
     parent_TP = heads.parent_log_probs(g_TG, vector_PK, prepared.places)
     if bool(prepared.large_PR.any()):
@@ -169,15 +205,23 @@ def passage_loss(
     m_W, slot_W, relation_W = spans.path_span_W, spans.path_slot_W, spans.path_relation_W
     t_W = spans.start_M[m_W]
     log_parent_W, score_W = parent_TP[t_W, slot_W], relation_TR[t_W, relation_W]
-    path_W = log_parent_W + score_W - log_z_TP[t_W, slot_W] + spans.path_log_tail_W
+    log_tail_W = spans.path_log_tail_W
+    if len(spans.tails.tail_Y):
+        scored_W = spans.tail_group_W >= 0
+        tail_Y = tail_log_probs(heads, spans.tails, int(scored_W.sum()))
+        log_tail_W = torch.where(scored_W, tail_Y[spans.tail_place_W], log_tail_W)
+    path_W = log_parent_W + score_W - log_z_TP[t_W, slot_W] + log_tail_W
     count_M = len(spans.start_M)
     fact_M = segment_logsumexp(path_W, m_W, count_M)
-    lacking_W = log_parent_W + score_W + handicap_T[t_W] - log_z_TP[t_W, slot_W]
-    lacking_M = segment_logsumexp(lacking_W, m_W, count_M)  # nearly exact: hiding changes the sums little
+    without_W = score_W + handicap_T[t_W] + fit_PR[slot_W, relation_W]  # the score of r if p lacked it
+    share_W = (score_W - log_z_TP[t_W, slot_W]).exp().clamp(max=1 - 1e-6)
+    log_rest_W = log_z_TP[t_W, slot_W] + torch.log1p(-share_W)
+    lacking_W = log_parent_W + without_W - torch.logaddexp(log_rest_W, without_W)
+    lacking_M = segment_logsumexp(lacking_W, m_W, count_M)
 
     # Names
     position_Y = spans.step_position_S[spans.child_step_Y]
-    base_Y = base_scores(features, prepared.tables, position_Y, spans.child_Y)
+    base_Y = base_scores(features, prepared.tables.embedding_VD, position_Y, spans.child_Y)
     name_Y = heads.name_scores(base_Y, spans.child_kind_Y)
     steps = len(spans.step_span_S)
     name_S = name_Y[spans.child_said_Y] - segment_logsumexp(name_Y, spans.child_step_Y, steps)
@@ -203,7 +247,9 @@ def passage_loss(
     for n, children in enumerate(spans.end_children):
         if children:
             subword = torch.tensor(children)
-            mass = base_scores(features, prepared.tables, t_E[n].expand(len(children)), subword).exp().sum()
+            mass = (
+                base_scores(features, prepared.tables.embedding_VD, t_E[n].expand(len(children)), subword).exp().sum()
+            )
             end_EQ[n, CONTINUE_FEATURE] = (mass + LEAST).log() - math.log(LEAST)
             legal_E3[n, Type.CONTINUE] = True
     type_E3 = heads.type_log_probs(score_T3[t_E], spans.end_state_M, end_EQ, legal_E3)
@@ -232,4 +278,7 @@ def passage_loss(
         said = torch.ones(count, dtype=torch.bool)
         said[spans.step_position_S] = False
         text = float(-either_M.sum() - emitted_T[outside].sum() - base_T[said].sum())
-    return Losses(plain_loss + loss_M.sum(), text, base_total, count_M)
+        own_WR = relation_TR[t_W].masked_fill(prepared.has_PR[slot_W] == 0, -math.inf)
+        best_W = score_W >= own_WR.amax(-1)
+        right = int((torch.zeros(count_M).index_add(0, m_W, best_W.float()) > 0).sum())
+    return Losses(plain_loss + loss_M.sum(), text, base_total, count_M, right)

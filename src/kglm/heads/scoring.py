@@ -12,21 +12,28 @@ offers the subword that is said, need more than the base's probability.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from kglm.heads.model import Heads, MentionState, Type
+from kglm.heads.model import ClauseScores, Heads, MentionState, Type
 from kglm.heads.names import Children
 from kglm.heads.objective import begun_gain, outside_states
-from kglm.heads.prepared import CONTINUE_FEATURE, LEAST, Prepared, Start
+from kglm.heads.prepared import CONTINUE_FEATURE, Prepared, Start
+from kglm.heads.tails import LEAST, TailGroup, is_scored, tail_inputs, tail_log_probs
 from kglm.model.arrays import Floats, array
 
+LIKELY = 0.05
+"""p(related) from which the sentence encoder takes a closer look at the clause before a word."""
 DROPPED = 1e-9
 """Share of the probability below which a state is no longer followed; the result is then a lower bound."""
+
+
+Look = Callable[[Tensor], ClauseScores | None]
 
 
 class Running(NamedTuple):
@@ -55,6 +62,7 @@ class PassageScores:
 
     prepared: Prepared
     heads: Heads
+    g_TG: Tensor
     type_T3: Floats
     """Scores of the types, without mention state and features."""
     none_T3: Floats
@@ -62,49 +70,101 @@ class PassageScores:
     parent_TP: Floats
     relation_TR: Floats
     handicap_T: Floats
+    lacking_PR: Floats
+    """What the scores of lacking relations gain, besides the handicap; −inf of those that a parent has."""
     log_z_TP: Floats
     plain_share_T: Floats
     """Share of `related` that emits words of the base: relations that the parents lack, and very large ones."""
     begun_gain_T: Floats
     """p(subword | a name that the base has begun goes on) / p_B(subword)."""
     starts: list[dict[int, list[Start]]] = field(repr=False)
+    base_V: Tensor | None = field(default=None, repr=False)
+    """log p_B of all subwords, if this is a single position."""
+    tails: dict[TailGroup, dict[int, float]] = field(default_factory=dict, repr=False)
+    """π(e | p, r) of groups that were asked for."""
 
     @classmethod
-    def of(cls, heads: Heads, prepared: Prepared) -> PassageScores:
-        """Run the heads over a passage."""
-        features, count = prepared.features, len(prepared.passage.ids)
+    def of(
+        cls,
+        heads: Heads,
+        prepared: Prepared,
+        *,
+        trust: float = 0.0,
+        g_TG: Tensor | None = None,
+        base_V: Tensor | None = None,
+        look: Look | None = None,
+        starts: list[dict[int, list[Start]]] | None = None,
+        vector_RK: Tensor | None = None,
+    ) -> PassageScores:
+        """Run the heads over a passage.
+
+        `trust` is added to the scores of `related` and `continue`: 0 is the trained model, −inf the base alone. Names
+        that the base has begun are no facts, so that a trust above 0 does not make them more probable. `g_TG`
+        are the states, if they are known, `starts` and `vector_RK` as well; `look` gives the clauses to look at
+        closely, of positions where a fact is likely. With `base_V`, the passage is the position after a text.
+        """
+        features, count = prepared.features, len(prepared.feature_TQ)
         with torch.no_grad():
-            g_TG = heads.states(features.middle_TD[None], features.last_TD[None])[0][0]
-            vector_RK = heads.relation_vectors(prepared.tables.key_RD)
+            if g_TG is None:
+                g_TG = heads.states(features.middle_TD[None], features.last_TD[None])[0][0]
+            if vector_RK is None:
+                vector_RK = heads.relation_vectors(prepared.tables.key_RD)
             score_T3 = heads.types(g_TG)
             legal_T3 = torch.tensor([True, False, False]).repeat(count, 1)
             empty = np.zeros((count, 0))
             parent_TP, log_z_TP, share_T = empty, empty, np.zeros(count)
-            relation_TR = heads.relation_scores(g_TG, vector_RK, prepared.cues(0, count))
-            handicap_T = heads.handicaps(g_TG)
+            lacking_PR = torch.zeros(0, len(prepared.tables.key_RD))
             if len(prepared.local):
                 legal_T3[:, Type.RELATED] = (prepared.places.log_p_TP > -math.inf).any(-1)
-                log_z, lacking_TP = heads.log_z(relation_TR, handicap_T, prepared.has_PR)
+            legal_T3[:, Type.CONTINUE] = prepared.begun.legal_T
+            state_T = outside_states(prepared)
+            none_T3 = heads.type_log_probs(score_T3, state_T, prepared.feature_TQ, legal_T3).exp()
+            closer = (look or prepared.clauses_before_words)(none_T3[:, Type.RELATED] >= LIKELY)
+            if trust:
+                outside_T3 = score_T3 + torch.tensor([0.0, trust, min(trust, 0.0)])
+                score_T3 = score_T3 + torch.tensor([0.0, trust, trust])
+                none_T3 = heads.type_log_probs(outside_T3, state_T, prepared.feature_TQ, legal_T3).exp()
+            relation_TR = heads.relation_scores(g_TG, vector_RK, prepared.cues(0, count), closer)
+            handicap_T = heads.handicaps(g_TG)
+            if len(prepared.local):
+                fit_PR = heads.fit_scores(vector_RK, prepared.has_PR)
+                lacking_PR = heads.lacking_scores(fit_PR, prepared.has_PR, prepared.tables.graph.relation_count)
+                log_z, lacking_TP = heads.log_z(relation_TR, handicap_T, prepared.has_PR, lacking_PR)
                 vector_PK = (prepared.has_PR @ vector_RK) / prepared.has_PR.sum(-1, keepdim=True).clamp(min=1)
                 parent = heads.parent_log_probs(g_TG, vector_PK, prepared.places).exp()
                 if bool(prepared.large_PR.any()):
                     lacking_TP = lacking_TP + heads.share_of(relation_TR, log_z, prepared.large_PR)
                 share_T = array((parent * lacking_TP).sum(-1))
                 parent_TP, log_z_TP = array(parent), array(log_z)
-            legal_T3[:, Type.CONTINUE] = prepared.begun.legal_T
-            none_T3 = heads.type_log_probs(score_T3, outside_states(prepared), prepared.feature_TQ, legal_T3).exp()
-            gain_T = begun_gain(heads, prepared).exp()
+            gain_T = begun_gain(heads, prepared).exp() if base_V is None else torch.zeros(count)
         return cls(
-            prepared, heads, array(score_T3), array(none_T3), parent_TP, array(relation_TR), array(handicap_T),
-            log_z_TP, share_T, array(gain_T), prepared.starts(),
+            prepared, heads, g_TG, array(score_T3), array(none_T3), parent_TP, array(relation_TR),
+            array(handicap_T), array(lacking_PR), log_z_TP, share_T, array(gain_T),
+            prepared.starts() if starts is None else starts, base_V,
         )  # fmt: skip
 
-    def base_log_probs(self, t: int, subwords: list[int]) -> Floats:
+    def base_log_probs(self, t: int, subwords: Sequence[int]) -> Floats:
         """log p_B of some subwords at a position."""
+        if self.base_V is not None:
+            return array(self.base_V[torch.tensor(subwords)])
         tables, features = self.prepared.tables, self.prepared.features
         weight_ND = tables.embedding_VD[torch.tensor(subwords)]
         scores = (weight_ND * features.last_TD[t].to(weight_ND.dtype)).float().sum(-1) - features.log_z_T[t]
         return array(scores)
+
+    def begun_probs(self, t: int) -> dict[int, float]:
+        """p(next subword | a name that the base has begun goes on)."""
+        begun = self.prepared.begun
+        at = begun.position_Y == t
+        with torch.no_grad():
+            p_Y = self.heads.begun_scores(begun.log_weight_Y[at], begun.base_Y[at]).softmax(0)
+        return dict(zip(begun.subword_Y[at].tolist(), p_Y.tolist(), strict=True))
+
+    def begun_gain(self, t: int, subword: int, p_base: float) -> float:
+        """p(subword | a name that the base has begun goes on) / p_B(subword)."""
+        if self.base_V is None:
+            return float(self.begun_gain_T[t])
+        return self.begun_probs(t).get(subword, 0.0) / p_base
 
     def name_probs(self, t: int, children: Children) -> dict[int, float]:
         """p(next subword | entity, prefix)."""
@@ -141,12 +201,31 @@ class PassageScores:
             parent = float(self.parent_TP[t, slot])
             for start in starts.get(subword, ()) if parent > 0 else ():
                 log_relation = self.relation_TR[t, start.relation] - self.log_z_TP[t, slot]
-                yield Fact(
-                    parent * math.exp(log_relation) * start.share,
-                    self.prepared.local.mentioned.nodes[slot],
-                    start.relation,
-                    start.tail,
-                )
+                node = self.prepared.local.mentioned.nodes[slot]
+                share = self.tail_prob(TailGroup(t, node, start.relation), start.tail, start.size)
+                yield Fact(parent * math.exp(log_relation) * share, node, start.relation, start.tail)
+
+    def tail_prob(self, group: TailGroup, tail: int, size: int) -> float:
+        """π(e | p, r) at a position, for a relation with `size` tails."""
+        if not is_scored(size):
+            return 1 / size
+        if group not in self.tails:
+            self.score_tails([group])
+        return self.tails[group][tail]
+
+    def score_tails(self, groups: Sequence[TailGroup]) -> None:
+        """Score the tails of some groups at once."""
+        if not groups:
+            return
+        prepared, surface = self.prepared, self.prepared.passage.surface
+        word_T = [len(surface)] if self.base_V is not None else prepared.passage.word_T.tolist()
+        inputs = tail_inputs(groups, surface, word_T, prepared.tables, prepared.features)
+        with torch.no_grad():
+            p_Y = tail_log_probs(self.heads, inputs, len(groups)).exp()
+        for group in groups:
+            self.tails[group] = {}
+        for n, tail, p in zip(inputs.group_Y.tolist(), inputs.tail_Y.tolist(), p_Y.tolist(), strict=True):
+            self.tails[groups[n]][tail] = p
 
 
 class TextScore(NamedTuple):
@@ -156,6 +235,8 @@ class TextScore(NamedTuple):
     base_T: Floats
     states: list[dict[State, float]]
     """Posterior of the running mention before each subword."""
+    end: dict[State, float]
+    """Posterior of the running mention after the last one."""
 
 
 def score_text(scores: PassageScores) -> TextScore:
@@ -175,7 +256,7 @@ def score_text(scores: PassageScores) -> TextScore:
             continue
         total, weights = step(scores, t, subword, weights, math.exp(base_T[t]))
         log_p_T[t] = math.log(total)
-    return TextScore(log_p_T, base_T, states)
+    return TextScore(log_p_T, base_T, states, weights)
 
 
 def step(
@@ -189,7 +270,7 @@ def step(
         p_3 = scores.types(t, state)
         plain = weight * (p_3[Type.PLAIN] + p_3[Type.RELATED] * scores.plain_share_T[t]) * p_base
         if state is None:
-            plain += weight * p_3[Type.CONTINUE] * scores.begun_gain_T[t] * p_base
+            plain += weight * p_3[Type.CONTINUE] * scores.begun_gain(t, subword, p_base) * p_base
         after[None] = after.get(None, 0.0) + float(plain)
         p_related += weight * float(p_3[Type.RELATED])
         if state is not None and p_3[Type.CONTINUE] > 0:

@@ -1,6 +1,6 @@
 """Trained heads on disk: one directory, which any graph can be used with.
 
-    heads.json          base, sizes, options
+    heads.json          base, encoder, sizes, options, well-known relations
     heads.safetensors   weights
 
 The directory is an artefact, or a part of one (a RUN). Heads belong to one base: the digest of its source is compared.
@@ -8,6 +8,7 @@ The directory is an artefact, or a part of one (a RUN). Heads belong to one base
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +18,7 @@ from kglm import __version__
 from kglm.errors import ConfigError, DataError, VersionError
 from kglm.files.artefact import Artefact, Writer
 from kglm.files.tensors import parse_tensors, write_tensors
+from kglm.heads.meanings import Known
 from kglm.heads.model import Heads
 from kglm.heads.options import HeadsConfig
 from kglm.pretrained.base import BaseModel
@@ -34,7 +36,7 @@ class HeadsRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kglm: str
     """Version of kglm that wrote it."""
     base: Annotated[str, msgspec.Meta(min_length=1)]
-    """Name or path that opens the base."""
+    """Name or path that opened the base."""
     digest: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{16}$")]
     """Hash of the base's source."""
     hidden: _Size
@@ -42,12 +44,20 @@ class HeadsRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     key: _Size
     """Size of the fixed vectors of relations."""
     config: HeadsConfig
+    encoder: str | None = None
+    """Name of the sentence encoder of the training; None if there was none."""
+    known: tuple[Known, ...] = ()
+    """Relations that texts may ask for even if a graph does not have them."""
 
 
-def write_heads(writer: Writer, heads: Heads, base: BaseModel) -> None:
-    """Write heads that were trained on a base."""
-    write_tensors(writer, WEIGHTS, heads.state_dict())
-    record = HeadsRecord(FORMAT, __version__, base.name, base.digest, heads.hidden, heads.key, heads.config)
+def write_heads(
+    writer: Writer, heads: Heads, base: BaseModel, *, encoder: str | None = None, known: Sequence[Known] = ()
+) -> None:
+    """Write heads that were trained on a base. Weights are stored in half precision, which changes no answer."""
+    write_tensors(writer, WEIGHTS, {name: tensor.half() for name, tensor in heads.state_dict().items()})
+    record = HeadsRecord(
+        FORMAT, __version__, base.source, base.digest, heads.hidden, heads.key, heads.config, encoder, tuple(known)
+    )
     writer.json(RECORD, record)
 
 
@@ -78,7 +88,7 @@ def read_heads(artefact: Artefact, base: BaseModel) -> Heads:
         expected, found = (tuple(each[name].shape) if name in each else None for each in (own, tensors))
         if expected != found:
             raise DataError(f"{name} has shape {found} instead of {expected}", place=place, remedy=REMEDY)
-    heads.load_state_dict(tensors)
+    heads.load_state_dict({name: tensor.float() for name, tensor in tensors.items()})
     return heads.eval()
 
 

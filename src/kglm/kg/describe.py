@@ -41,8 +41,13 @@ class Page(NamedTuple):
 
 
 def edges_by_relation(graph: KnowledgeGraph, number: int) -> list[RelationEdges]:
-    """The edges of an entity by relation, without the reflexive edge; in the order of relation indices."""
+    """The edges of an entity by relation, without the reflexive edge; in the order of relation indices.
+
+    None of a date, quantity or text.
+    """
     relation, tail = graph.edges(number)
+    if not len(tail):
+        return []
     first = np.flatnonzero(run_starts(relation)).tolist()
     groups = zip(first, [*first[1:], len(tail)], strict=True)
     return [RelationEdges(int(relation[a]), tail[a:b]) for a, b in groups if relation[a]]

@@ -44,6 +44,7 @@ class _Entity(NamedTuple):
 class _Relation(NamedTuple):
     id: str
     name: str | None
+    """Empty if it has neither a name nor facts."""
     datatype: str | None
 
 
@@ -101,8 +102,11 @@ Record = _Entity | _Relation | _Fact | tuple[str, str]
 def _records(store: Store) -> Iterator[Record]:
     datatypes = {key[len(DATATYPE_KEY) :]: value for key, value in store.rows("SELECT key, value FROM meta")
                  if key.startswith(DATATYPE_KEY)}  # fmt: skip
-    for id, label in store.rows("SELECT id, label FROM relation WHERE number > 0 ORDER BY number"):
-        yield _Relation(id, label, datatypes.get(id))
+    for id, label, used in store.rows(
+        "SELECT id, label, EXISTS (SELECT 1 FROM fact WHERE relation = r.number) FROM relation r WHERE number > 0"
+        " ORDER BY number"
+    ):
+        yield _Relation(id, label if label or used else "", datatypes.get(id))
     for number, id, about, title, used in store.stream(
         "SELECT number, id, description, title, EXISTS (SELECT 1 FROM fact WHERE head = e.number)"
         " OR EXISTS (SELECT 1 FROM fact WHERE tail = e.number) FROM entity e ORDER BY number"
@@ -131,7 +135,7 @@ def _records(store: Store) -> Iterator[Record]:
 def _tsv(language: str) -> Callable[[Record], Iterator[str]]:  # noqa: ARG001
     def lines(record: Record) -> Iterator[str]:
         if isinstance(record, _Relation):
-            if record.name:
+            if record.name is not None:
                 yield f"{record.id}\t{NAME}\t{record.name}"
             if record.datatype:
                 yield f"{record.id}\t{DATATYPE}\t{record.datatype}"
@@ -180,7 +184,7 @@ def _nt(language: str) -> Callable[[Record], Iterator[str]]:
     def lines(record: Record) -> Iterator[str]:
         if isinstance(record, _Relation):
             subject = f"<{_address(record.id)}>"
-            if record.name:
+            if record.name is not None:
                 yield f"{subject} <{ntriples.NAME}> {_string(record.name)} ."
             if record.datatype:
                 yield f"{subject} <{ntriples.DATATYPE}> {_string(record.datatype)} ."

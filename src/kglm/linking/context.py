@@ -6,6 +6,7 @@ These features belong to the mention, not to a candidate. `Linker` weighs them a
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from copy import copy
 
 from kglm.kg.literals.dates import date_words
 from kglm.text.common_words import is_common
@@ -53,14 +54,31 @@ class TextView:
     def __init__(self, words: Sequence[str], spans: Collection[tuple[int, int]]) -> None:
         """`spans`: all names, whatever they refer to."""
         self.words = words
-        self.small = {word for word in words if word.islower()}
+        self.small: set[str] = set()
         """Words that occur in small letters."""
         self.named = {position for start, end in spans for position in range(start, end)}
         """Positions inside of names."""
         self.unknown: set[str] = set()
         """Words of longer names that are in no graph: "Paris" and "Hilton" after "Paris Hilton"."""
-        self.mixed = any(word[:1].isupper() for place, word in enumerate(words) if not self.is_first(place))
+        self.mixed = False
         """True if the text uses capital letters."""
+        for place in range(len(words)):
+            self.add_word(place)
+
+    def fork(self, words: Sequence[str]) -> TextView:
+        """A copy for a text that begins with the same words."""
+        other = copy(self)
+        other.words = words
+        other.small, other.named, other.unknown = set(self.small), set(self.named), set(self.unknown)
+        return other
+
+    def add_word(self, position: int) -> None:
+        """Take the word at a position into account, of a text that grows."""
+        word = self.words[position]
+        if word.islower():
+            self.small.add(word)
+        elif not self.mixed and word[:1].isupper() and not self.is_first(position):
+            self.mixed = True
 
     def is_first(self, position: int) -> bool:
         """True if a word begins a sentence."""
@@ -126,15 +144,18 @@ class TextView:
             return False
         return words[at][:1].isupper() and is_content(words[at]) and not (self.is_first(at) and is_common(words[at]))
 
-    def add_unknown(self, start: int, end: int) -> None:
-        """Record that words [start, end) are part of a longer name that is in no graph."""
+    def add_unknown(self, start: int, end: int) -> set[str]:
+        """Record that words [start, end) are part of a longer name that is in no graph; returns its words if new."""
         words = self.words
         while start and words[start - 1][:1].isupper() and is_content(words[start - 1]):
             start -= 1
         while end < len(words) and words[end][:1].isupper() and is_content(words[end]):
             end += 1
-        if end - start > 1:
-            self.unknown.update(word for word in words[start:end] if not is_common(word) and word not in TITLES)
+        if end - start < 2:
+            return set()
+        new = {word for word in words[start:end] if not is_common(word) and word not in TITLES} - self.unknown
+        self.unknown |= new
+        return new
 
 
 def _is_number(word: str) -> bool:

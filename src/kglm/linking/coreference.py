@@ -15,9 +15,11 @@ graph supplies gender and class, so there is no model to train or download.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import ChainMap
+from collections.abc import MutableMapping, Sequence
+from copy import copy
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.literals.literal import is_literal
@@ -32,6 +34,10 @@ NEUTER = frozenset(["it", "its", "itself"])
 PLURAL = frozenset(["they", "them", "their", "theirs", "themselves"])
 PRONOUNS = MALE | FEMALE | NEUTER | PLURAL
 DETERMINERS = frozenset(["the", "this", "that"])
+LOOK_AHEAD = 4
+"""Most words after an expression that decide what it refers to."""
+_AFTER_NAMES = frozenset(["of", "&"])
+"""Words after which a name goes on."""
 _EXPLETIVE = frozenset(["that", "to", "clear", "possible", "likely", "unlikely", "important", "common", "difficult"])
 _WEATHER = frozenset(["rains", "rained", "raining", "snows", "snowed", "snowing"])
 _BE = frozenset(["is", "was", "seems", "seemed", "appears", "appeared", "became", "has", "would", "may", "might"])
@@ -64,8 +70,7 @@ class CoreferenceConfig:
     """Score per log of its number of mentions."""
 
 
-@dataclass
-class _Antecedent:
+class _Antecedent(NamedTuple):
     """An entity mentioned so far, and where its last mention was."""
 
     node: int
@@ -110,21 +115,22 @@ class _TextResolver:
         self._subject = subject
         self._given = {span.start: span for span in given}
         self._covered = covered_positions(given)
-        self._antecedents: dict[int, _Antecedent] = {}
+        self._antecedents: MutableMapping[int, _Antecedent] = {}
         self._recent: dict[int, _Antecedent] = {}
         """Antecedents whose last mention is recent enough for a pronoun."""
-        self._by_name_part: dict[str, dict[int, _Antecedent]] = {}
+        self._by_name_part: MutableMapping[str, tuple[int, ...]] = {}
         """Humans by the first and last words of their names."""
-        self._sentence = 0
+        self._sentence, self._first = 0, True
+        """Number of the sentence, and whether it has no mention so far."""
 
-    def resolve(self) -> list[LinkedSpan]:
-        """Coreferent mentions of the whole text."""
+    def resolve(self, begin: int = 0, end: int | None = None) -> list[LinkedSpan]:
+        """Coreferent mentions of the whole text, or of the words [begin, end), of which those before are resolved."""
         result: list[LinkedSpan] = []
-        first, at = True, 0
-        while at < len(self._tokens):
+        at, end = begin, len(self._tokens) if end is None else end
+        while at < end:
             if self._tokens[at] in (START, END):
                 self._next_sentence()
-                first, at = True, at + 1
+                at += 1
                 continue
             span = self._given.get(at)
             if span is None:
@@ -134,32 +140,34 @@ class _TextResolver:
                     continue
                 result.append(span)
             if span.node >= 0 and not is_literal(self._graph.id(span.node)):  # pronouns do not refer to dates
-                self._add_mention(span, first)
-                first = False
+                self._add_mention(span)
             at = span.end
         return result
 
     def _next_sentence(self) -> None:
-        self._sentence += 1
+        self._sentence, self._first = self._sentence + 1, True
         oldest = self._sentence - 2 * self._config.sentences
         self._recent = {node: entity for node, entity in self._recent.items() if entity.sentence >= oldest}
 
-    def _add_mention(self, span: LinkedSpan, first: bool) -> None:
-        """Record a mention; `first` if it is the first of its sentence."""
+    def _add_mention(self, span: LinkedSpan) -> None:
+        """Record a mention."""
         entity = self._antecedents.get(span.node)
         if entity is None:
-            entity = self._antecedents[span.node] = _Antecedent(span.node, self._traits.of(span.node))
+            entity = _Antecedent(span.node, self._traits.of(span.node))
             for name in self._graph.names(span.node)[:6] if entity.traits.human else ():
                 self._add_name(entity, name.split())
         if entity.traits.human:
             self._add_name(entity, self._tokens[span.start : span.end])
-        entity.early = first or (entity.early and entity.sentence == self._sentence)
-        entity.times, entity.sentence, entity.end = entity.times + 1, self._sentence, span.end
-        self._recent[span.node] = entity
+        early = self._first or (entity.early and entity.sentence == self._sentence)
+        entity = entity._replace(times=entity.times + 1, sentence=self._sentence, end=span.end, early=early)
+        self._antecedents[span.node] = self._recent[span.node] = entity
+        self._first = False
 
     def _add_name(self, entity: _Antecedent, name: Sequence[str]) -> None:
         for part in _short_names(name):
-            self._by_name_part.setdefault(part, {})[entity.node] = entity
+            nodes = self._by_name_part.get(part, ())
+            if entity.node not in nodes:
+                self._by_name_part[part] = (*nodes, entity.node)
 
     def _mention_at(self, at: int) -> LinkedSpan | None:
         """The coreferent mention that begins at a word, if there is one."""
@@ -172,7 +180,8 @@ class _TextResolver:
         if small in DETERMINERS and not (at and self._tokens[at - 1] in _BE):  # "is the singer" refers to nobody
             return self._nominal(at)
         if word in self._by_name_part and len(word) > 2 and at not in self._covered and _stands_alone(self._tokens, at):
-            return self._best(list(self._by_name_part[word].values()), at, at + 1, far=True)
+            people = [self._antecedents[node] for node in self._by_name_part[word]]
+            return self._best(people, at, at + 1, far=True)
         return None
 
     def _nominal(self, at: int) -> LinkedSpan | None:
@@ -202,6 +211,45 @@ class _TextResolver:
         return None if chosen is None else LinkedSpan(start, end, chosen.node, "COREF")
 
 
+class RunningResolver(_TextResolver):
+    """Resolves a text that grows: words up to a place are settled, those after it are resolved again and again."""
+
+    def __init__(self, graph: KnowledgeGraph, traits: TraitReader, tokens: Sequence[str]) -> None:
+        """`tokens` is the list that grows."""
+        super().__init__(graph, traits, CoreferenceConfig(), tokens, (), None)
+
+    def fork(self, tokens: Sequence[str]) -> RunningResolver:
+        """A copy for a text that begins with the same words."""
+        other = copy(self)
+        other._tokens = tokens
+        other._antecedents, other._recent = dict(self._antecedents), dict(self._recent)
+        other._by_name_part = dict(self._by_name_part)
+        return other
+
+    def settle(self, given: Sequence[LinkedSpan], begin: int, end: int) -> list[LinkedSpan]:
+        """Resolve the words [begin, end) for good, where [0, begin) are settled; `given` are their other mentions."""
+        self._given = {span.start: span for span in given}
+        self._covered = covered_positions(given)
+        return self.resolve(begin, end)
+
+    def is_pending(self, first: int) -> bool:
+        """True if the words from a position on may refer to something, or say whether those just before them do."""
+        return any(
+            word in self._by_name_part
+            or (small := word.casefold()) in PRONOUNS
+            or small in DETERMINERS
+            or small in _AFTER_NAMES
+            for word in self._tokens[max(first - LOOK_AHEAD, 0) :]
+        )
+
+    def tentative(self, given: Sequence[LinkedSpan], begin: int) -> list[LinkedSpan]:
+        """Resolve the words from `begin` on, where [0, begin) are settled; nothing is remembered."""
+        other = copy(self)
+        other._antecedents, other._recent = ChainMap({}, self._antecedents), dict(self._recent)
+        other._by_name_part = ChainMap({}, self._by_name_part)
+        return other.settle(given, begin, len(self._tokens))
+
+
 def _short_names(name: Sequence[str]) -> set[str]:
     """First and last word of a person's name; none if a word is not capitalized ("Angel of Death")."""
     return {name[0], name[-1]} if len(name) > 1 and all(word[:1].isupper() for word in name) else set()
@@ -210,7 +258,7 @@ def _short_names(name: Sequence[str]) -> set[str]:
 def _stands_alone(tokens: Sequence[str], at: int) -> bool:
     """True if a capitalized word is not part of a longer name."""
     before, after = tokens[at - 1] if at else START, tokens[at + 1] if at + 1 < len(tokens) else END
-    beside = after[:1].isupper() or after in ("of", "&") or (before[:1].isupper() and is_content(before))
+    beside = after[:1].isupper() or after in _AFTER_NAMES or (before[:1].isupper() and is_content(before))
     return not beside and before not in ("&", "of", "the", "The")
 
 
@@ -227,7 +275,7 @@ def _agrees(pronoun: str, traits: Traits) -> bool:
 
 def _is_expletive(tokens: Sequence[str], at: int) -> bool:
     """True if "it" refers to no entity, as in "it is clear that"."""
-    after = [token.casefold() for token in tokens[at + 1 : at + 5]]
+    after = [token.casefold() for token in tokens[at + 1 : at + 1 + LOOK_AHEAD]]
     if not after or after[0] in _WEATHER:
         return bool(after)
     return after[0] in _BE and bool((_EXPLETIVE | _WEATHER) & set(after[1:]))

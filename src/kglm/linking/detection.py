@@ -7,10 +7,19 @@ before an unknown surname. The linker's probability of NIL says so; the least pr
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from kglm.linking.linker import Linker
 from kglm.linking.ner import SpacyNames
 from kglm.linking.spans import LinkedSpan
+from kglm.linking.unknown import with_unknown_names
+
+
+class DetectedNames(NamedTuple):
+    """Names of a text: those with an entity, and the spans of longer names that the graph does not have."""
+
+    linked: list[LinkedSpan]
+    unknown: list[tuple[int, int]]
 
 
 class NameDetector:
@@ -22,7 +31,7 @@ class NameDetector:
         self._linker = linker
         self._min_p = min_p
 
-    def find(self, tokens: Sequence[str], given: Sequence[LinkedSpan]) -> list[LinkedSpan]:
+    def find(self, tokens: Sequence[str], given: Sequence[LinkedSpan]) -> DetectedNames:
         """Names outside the given spans whose best candidate is more probable than NIL and reaches `min_p`."""
         linked = self._linker.link(tokens, [(each.start, each.end, each.node) for each in given])
         given_starts = {each.start for each in given}
@@ -31,7 +40,8 @@ class NameDetector:
             for each in linked
             if each.start not in given_starts and each.node is not None and each.candidates[0].p >= self._min_p
         ]
-        if self._names is None:
-            return detected
-        spans = self._names.spans(tokens)
-        return [each for each in detected if (each.start, each.end) in spans]
+        unknown = [(name.start, name.end) for name in with_unknown_names(tokens, linked) if not name.candidates]
+        if self._names is not None:
+            spans = self._names.spans(tokens)
+            detected = [each for each in detected if (each.start, each.end) in spans]
+        return DetectedNames(detected, unknown)

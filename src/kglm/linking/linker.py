@@ -7,7 +7,9 @@ weighted sum of features f(e): its number of facts, whether the name is its labe
 overlap of the context with its relations and neighbours, the kind of thing that the text states, the relations that it
 asks for. The score of NIL weighs features g of the mention (see `context`): part of a longer name, a plain word.
 
-    p(e) ∝ exp(w · f(e)),    p(NIL) ∝ exp(v · g),    Σ_e p(e) + p(NIL) = 1
+    p(e) ∝ exp(β w · f(e)),    p(NIL) ∝ exp(β v · g),    Σ_e p(e) + p(NIL) = 1
+
+β, the sharpness, changes no decision: it makes the probabilities as high as the links are often right (see `weights`).
 
 `benchmarks/linker.py` fits the weights (a conditional logit with a Gaussian prior) and measures them.
 
@@ -18,6 +20,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -30,7 +33,7 @@ from kglm.linking.context import TextView
 from kglm.linking.kinds import Kind, agreement, stated_nouns
 from kglm.linking.name_index import NameIndex, hash_name
 from kglm.linking.traits import TraitReader
-from kglm.linking.weights import NIL_WEIGHTS, WEIGHTS
+from kglm.linking.weights import NIL_WEIGHTS, SHARPNESS, WEIGHTS
 from kglm.text.document import END, START
 from kglm.text.function_words import is_content
 
@@ -45,6 +48,7 @@ FEATURES = (
     "neighbour words",
     "facts with others",
     "facts with near others",
+    "more of them",
     "stated class",
     "stated kind",
     "named relation",
@@ -54,7 +58,7 @@ FEATURES = (
     "earlier",
     "no proper name",
 )
-RELATIVE = (FEATURES.index("facts"), FEATURES.index("introductions"))
+RELATIVE = tuple(FEATURES.index(name) for name in ("facts", "introductions", "more of them"))
 """Features that only compare candidates: how well known the best one is says nothing about NIL."""
 MAX_CANDIDATES = 30
 CONTEXT = 40
@@ -116,11 +120,14 @@ class Linker:
         anchors: Anchors | None = None,
         traits: TraitReader | None = None,
         nil_bias: float = 0.0,
+        sharpness: float = SHARPNESS,
     ) -> None:
         """`introductions`: number of training mentions by node; `weights`: of `FEATURES` and of `NIL_FEATURES`.
 
-        `nil_bias` is added to the score of NIL, for texts that name entities of the graph more often than articles do.
+        `nil_bias` is added to the score of NIL, for texts that name entities of the graph more often than articles do;
+        `sharpness` is β.
         """
+        self._sharpness = sharpness
         self.graph = graph
         self.names = NameIndex.for_graph(graph) if names is None else names
         self._anchors = anchors or Anchors()
@@ -163,12 +170,19 @@ class Linker:
 
         Names in small letters come last. "Vancouver, British Columbia" is two names, of which the first is unambiguous.
         """
+        capital = [span for span in self.names.spans(words) if is_name(words[span[0] : span[1]])]
+        given_mentions = [(start, end, [node]) for start, end, node in given]
+        return self.without_overlaps(words, capital, self._small_names(words), given_mentions)
+
+    def without_overlaps(
+        self, words: Sequence[str], capital: Iterable[Mention], small: Iterable[Mention], given: Iterable[Mention] = ()
+    ) -> list[tuple[int, int, list[int]]]:
+        """The mentions among spans that are names: those of names with capital letters, and of `small` ones."""
         covered = np.zeros(len(words), np.bool_)
         for start, end, _ in given:
             covered[start:end] = True
-        capital = [span for span in self.names.spans(words) if _is_name(words[span[0] : span[1]])]
         found = []
-        for spans in (capital, self._small_names(words)):
+        for spans in (capital, small):
             for start, end, nodes in sorted(spans, key=lambda span: (span[0] - span[1], span[0])):
                 if covered[start:end].any():
                     continue
@@ -188,14 +202,8 @@ class Linker:
 
     def _small_names(self, words: Sequence[str]) -> list[tuple[int, int, Sequence[int]]]:
         """Names of several content words that the text has in small letters."""
-        raised = [word.capitalize() if is_content(word) else word for word in words]
-        return [
-            span
-            for span in self.names.spans(raised)
-            if words[span[0]].islower()
-            and sum(map(is_content, words[span[0] : span[1]])) > 1
-            and all(word == word.lower() for word in words[span[0] : span[1]])
-        ]
+        raised = [raised_word(word) for word in words]
+        return [span for span in self.names.spans(raised) if is_small_name(words[span[0] : span[1]])]
 
     def candidates(self, name: Sequence[str]) -> list[int]:
         """Entities of a name; above `MAX_CANDIDATES`, those with the most facts."""
@@ -206,6 +214,15 @@ class Linker:
             return list(nodes)
         degree = self.graph.degrees(nodes)
         return [nodes[n] for n in np.argsort(-degree, kind="stable")[:MAX_CANDIDATES].tolist()]
+
+
+class Memory(NamedTuple):
+    """What a name has changed in a `LinkedText`."""
+
+    unknown: set[str]
+    """New words of unknown names."""
+    before: list[tuple[tuple[str, ...], int, float | None]]
+    """Names and entities, with their probability before."""
 
 
 class LinkedText:
@@ -221,17 +238,26 @@ class LinkedText:
         """`spans`: all names of the text."""
         self._linker = linker
         self._words = words
-        self._view = TextView(words, spans)
+        self.view = TextView(words, spans)
+        """What is known about the words."""
         self._own = {hash_name(words[start:end]): node for start, end, node in given}
         """Entity of each given span by the hash H of its words; the last one wins."""
         self._earlier: dict[tuple[str, ...], dict[int, float]] = {}
         """Probability of the entities that names and short names of this text have referred to."""
 
+    def fork(self, words: Sequence[str]) -> LinkedText:
+        """A copy for a text that begins with the same words."""
+        other = copy(self)
+        other._words, other.view = words, self.view.fork(words)
+        other._earlier = {name: dict(nodes) for name, nodes in self._earlier.items()}
+        return other
+
     def linked(self, start: int, end: int, nodes: Sequence[int], others: Sequence[Mention] = ()) -> LinkedName:
         """The name at words [start, end) with the probabilities of its candidates, given `others` around it."""
         nodes = self.candidates(start, end, nodes)
         feature_NF, nil_G = self.features(start, end, nodes, others)
-        score_N = np.append(feature_NF @ self._linker._weight_F, nil_G @ self._linker._weight_G)
+        linker = self._linker
+        score_N = linker._sharpness * np.append(feature_NF @ linker._weight_F, nil_G @ linker._weight_G)
         p_N = np.exp(score_N - score_N.max())
         p_N = p_N[:-1] / p_N.sum()
         order = np.argsort(-p_N, kind="stable").tolist()
@@ -241,12 +267,10 @@ class LinkedText:
         """Entities with this name, and those that the text has called so before."""
         return list(dict.fromkeys([*nodes, *self._earlier.get(tuple(self._words[start:end]), ())]))
 
-    def remember(self, name: LinkedName) -> None:
-        """Take a linked name into account for the later ones."""
+    def remember(self, name: LinkedName) -> Memory:
+        """Take a linked name into account for the later ones; returns what `forget` needs to take it back."""
         if name.node is None or name.candidates[0].p < SURE:
-            if name.node is None:
-                self._view.add_unknown(name.start, name.end)
-            return
+            return Memory(self.view.add_unknown(name.start, name.end) if name.node is None else set(), [])
         node, p = name.candidates[0]
         words = tuple(self._words[name.start : name.end])
         parts: set[tuple[str, ...]] = {words}
@@ -255,13 +279,25 @@ class LinkedText:
             parts |= {(part,) for part in entity.name_parts}
             if entity.kind in (None, "person") and len(words) > 1:
                 parts |= {(words[0],), (words[-1],)}
+        before = []
         for part in parts:
             nodes = self._earlier.setdefault(part, {})
+            before.append((part, node, nodes.get(node)))
             nodes[node] = max(p, nodes.get(node, 0.0))
+        return Memory(set(), before)
+
+    def forget(self, memory: Memory) -> None:
+        """Take back the name that was remembered last."""
+        self.view.unknown -= memory.unknown
+        for part, node, p in memory.before:
+            if p is None:
+                del self._earlier[part][node]
+            else:
+                self._earlier[part][node] = p
 
     def features(self, start: int, end: int, nodes: Sequence[int], others: Sequence[Mention]) -> tuple[Floats, Floats]:
         """Features of each candidate (N × F) and of NIL (G)."""
-        linker, words, view = self._linker, self._words, self._view
+        linker, words, view = self._linker, self._words, self.view
         name = hash_name(words[start:end])
         around = [*words[max(start - CONTEXT, 0) : start], *words[end : end + CONTEXT]]
         context = {word.casefold() for word in around if is_content(word)}
@@ -280,6 +316,7 @@ class LinkedText:
         for node in nodes:
             candidate = linker._candidates.of(node)
             is_label = candidate.label == name
+            near = np.log1p(_common(near_M, candidate.tails))
             rows.append(
                 (
                     candidate.facts,
@@ -290,7 +327,8 @@ class LinkedText:
                     np.log1p(len(candidate.relation_words & context)),
                     np.log1p(len(candidate.neighbour_words & context)),
                     np.log1p(_common(around_M, candidate.tails)),
-                    np.log1p(_common(near_M, candidate.tails)),
+                    near,
+                    near,
                     *agreement(nouns, candidate.traits, candidate.kind),
                     not named.isdisjoint(candidate.relations),
                     _fits(candidate, asked, asked_kinds),
@@ -335,6 +373,16 @@ def _common(near_M: npt.NDArray[np.int32], tails: npt.NDArray[np.int32]) -> int:
     return int((tails[np.minimum(np.searchsorted(tails, near_M), len(tails) - 1)] == near_M).sum())
 
 
-def _is_name(words: Sequence[str]) -> bool:
+def raised_word(word: str) -> str:
+    """A word as names have it: content words with a capital letter."""
+    return word.capitalize() if is_content(word) else word
+
+
+def is_small_name(words: Sequence[str]) -> bool:
+    """True for several content words, all in small letters."""
+    return words[0].islower() and sum(map(is_content, words)) > 1 and all(word == word.lower() for word in words)
+
+
+def is_name(words: Sequence[str]) -> bool:
     """True if the first word has a capital letter or digit ("iPod" too) and any word is a content word."""
     return any(char.isupper() or char.isdigit() for char in words[0]) and any(is_content(word) for word in words)

@@ -94,6 +94,14 @@ class _Arrays(NamedTuple):
     """Sorted hashes of proper prefixes of names: the search of a span stops where its hash is not among them."""
 
 
+class Beginning(NamedTuple):
+    """Words from position `start` of a text on, with which some name begins: their hash H and the next power of B."""
+
+    start: int
+    name: int
+    power: int
+
+
 class NameIndex:
     """Looks up nodes by the words of their names."""
 
@@ -106,6 +114,8 @@ class NameIndex:
         self._added: dict[int, list[int]] = {}
         """Nodes of names that are not in the arrays, by hash H."""
         self._added_K = self._added_begin_B = np.empty(0, np.uint64)
+        self._without: frozenset[int] = frozenset()
+        """Nodes that count as nameless."""
 
     def __len__(self) -> int:
         """Number of distinct names."""
@@ -124,12 +134,14 @@ class NameIndex:
         """Nodes of the name with hash H = `name`."""
         k, arrays = self._position(name), self._arrays
         stored = [] if k is None else arrays.node_X[arrays.first_K[k] : arrays.first_K[k + 1]].tolist()
-        return list(dict.fromkeys([*stored, *self._added.get(name, ())]))
+        found = dict.fromkeys([*stored, *self._added.get(name, ())])
+        return [node for node in found if node not in self._without] if self._without else list(found)
 
     def spans(self, words: Sequence[str]) -> Iterator[tuple[int, int, Sequence[int]]]:
         """(start, end, nodes) of every span of a text that is a name, sorted."""
         for start, end, name in self.find(np.array([hash_word(word) for word in words], np.uint64)):
-            yield start, end, self.nodes(name)
+            if nodes := self.nodes(name):
+                yield start, end, nodes
 
     def find(self, word_T: Hashes, starts: Sequence[int] | None = None) -> list[tuple[int, int, int]]:
         """(start, end, H) of every span that is a name, sorted, given h of the words; `starts` restricts where."""
@@ -150,14 +162,45 @@ class NameIndex:
             start_N, name_N = start_N[may_grow_N], name_N[may_grow_N]
         return sorted(found)
 
+    def grown(
+        self, beginnings: Iterable[Beginning], position: int, word: str, *, begins: bool = True
+    ) -> tuple[list[tuple[int, int]], list[Beginning]]:
+        """Extend beginnings by the word at a position: (start, H) of the names that it ends, and the longer beginnings.
+
+        `begins`: names may begin with this word. Called for each word of a text, this finds the spans of `find`.
+        """
+        hashed, ended, longer = hash_word(word), [], []
+        for start, name, power in (*beginnings, Beginning(position, 0, 1)) if begins else beginnings:
+            name, power = (name + hashed * power) & MASK, (power * BASE) & MASK
+            if self._position(name) is not None or name in self._added:
+                ended.append((start, name))
+            if self._begins(name):
+                longer.append(Beginning(start, name, power))
+        return ended, longer
+
+    def _begins(self, name: int) -> bool:
+        """True if some name begins with the words of this hash and goes on."""
+        for sorted_B in (self._arrays.begin_B, self._added_begin_B):
+            place = int(np.searchsorted(sorted_B, np.uint64(name))) if len(sorted_B) else 0
+            if place < len(sorted_B) and int(sorted_B[place]) == name:
+                return True
+        return False
+
     def on(self, graph: KnowledgeGraph) -> NameIndex:
         """A copy that also has the names of entities added to the graph since."""
         return self.including(_tokenized_names(graph, range(self.count, len(graph)), tokenizer().words), len(graph))
+
+    def without(self, nodes: Iterable[int]) -> NameIndex:
+        """A copy in which some nodes have no names."""
+        other = self.including(())
+        other._without = self._without | frozenset(nodes)
+        return other
 
     def including(self, entries: Iterable[tuple[Sequence[str], int]], count: int | None = None) -> NameIndex:
         """A copy with more names, given as (words, node)."""
         other = NameIndex(self._arrays, self.longest, self.count if count is None else count)
         other._added = {name: list(nodes) for name, nodes in self._added.items()}
+        other._without = self._without
         begins = set(self._added_begin_B.tolist())
         for words, node in entries:
             nodes = other._added.setdefault(hash_name(words), [])

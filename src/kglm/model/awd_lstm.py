@@ -43,6 +43,7 @@ class AwdLstm(ChunkModel):
             word_BT,
             unknown_BT,
             torch.zeros((), dtype=torch.int64),
+            none_BT,
             self.encoder.regularisation(output, chunk.words.real_BT),
             output.state,
         )

@@ -38,7 +38,7 @@ class KglmConfig:
 
 
 class Scores(NamedTuple):
-    """Log-probabilities at each position; padding is 0. Their sum is log p(x, z)."""
+    """Log-probabilities at each position; padding is 0. `total_BT` sums to log p(x, z)."""
 
     type_BT: Tensor
     new_BT: Tensor
@@ -52,6 +52,8 @@ class Scores(NamedTuple):
     """True if the word is scored as the unknown word: unknown-penalised perplexity divides its probability by |U|."""
     unexplained: Tensor
     """Number of mention starts that no fact explains: only their type and words are scored."""
+    asked_BT: Tensor
+    """What training adds, beside log p(x, z): log p(the text asks for the facts that are hidden there | related)."""
     regularisation: ExtraLoss
     """Terms that training adds to the loss; evaluation never does."""
     state: EncoderState
@@ -199,8 +201,6 @@ class LatentModel(ChunkModel):
         hidden = self.hidden(output.h_BTD.flatten(0, 1))
         latent = self.latent.score(hidden, chunk, self.words, self.entities)
         word_F, unknown_F = self.score_words(hidden.x, chunk)
-        if chunk.candidates is not None:
-            word_F = word_F.index_fill(0, chunk.candidates.unscored_Y, 0.0)
         return assemble(latent, word_F, unknown_F, chunk, self.encoder, output)
 
     def hidden(self, h: Tensor) -> Hidden:
@@ -263,6 +263,7 @@ def assemble(
         shaped(word_F),
         shaped(unknown_F),
         (~latent.explained_M).sum(),
+        at_starts(latent.asked_M),
         encoder.regularisation(output, real_BT),
         output.state,
     )

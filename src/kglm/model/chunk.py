@@ -135,8 +135,26 @@ class ScoredTails:
 
 
 @dataclass(frozen=True, slots=True)
+class HiddenFacts:
+    """Facts that training also asks for as if the graph lacked them: see `train.hidden`.
+
+    A group is one parent of one mention start, with the relations that it has without the hidden facts.
+    """
+
+    group_W: Tensor
+    relation_W: Tensor
+    """The relation of each hidden fact."""
+    group_start_G: Tensor
+    group_parent_G: Tensor
+    """Column of the parent in `MentionStarts.parent_MP`."""
+    member_group_Y: Tensor
+    member_relation_Y: Tensor
+    """The distinct relations of each group's parent, without the hidden ones."""
+
+
+@dataclass(frozen=True, slots=True)
 class RelationCues:
-    """Relations that the words before name: see `cues`. At mention starts or, with `candidates`, at all positions."""
+    """Relations that the words before name: see `cues`. At mention starts or, for missing facts, at all positions."""
 
     position_Y: Tensor
     relation_Y: Tensor
@@ -146,10 +164,7 @@ class RelationCues:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Candidate parents at all positions, and the relations that they have: what missing facts are scored with.
-
-    Facts that training hides are missing facts of their documents.
-    """
+    """Candidate parents at all positions, and the relations that they have: what missing facts are scored with."""
 
     node_BP: Tensor
     """Entities of each row; -1 is padding."""
@@ -159,13 +174,6 @@ class Candidates:
     """Flat index of the parent in `node_BP`."""
     member_relation_Y: Tensor
     """The distinct relations of each parent."""
-    hidden_position_Y: Tensor
-    """Flat positions at which the first word of a hidden fact's tail is predicted."""
-    hidden_parent_Y: Tensor
-    """Column of the parent in `node_BP`."""
-    hidden_relation_Y: Tensor
-    unscored_Y: Tensor
-    """Flat positions of all words of mentions that hidden facts lead to: their types are scored, the words are not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +199,9 @@ class Chunk:
     tails: ScoredTails
     cues: RelationCues
     own: OwnIntroductions
+    hidden: HiddenFacts
     candidates: Candidates | None = None
-    """None if the model has no missing facts."""
+    """None in training, which does not use them, and if the model has no missing facts."""
     share: Share | None = None
     """Which rows of a larger batch these are, if they are not all."""
 

@@ -73,6 +73,10 @@ class NamedRelation(NamedTuple):
         s_TK = cue_TK2.mean(-1).round(DIGITS)
         return cls(np.column_stack([cue_TK2.max(1), s_TK.max(1)]), s_TK.argmax(1))
 
+    def at(self, index: Any) -> NamedRelation:
+        """Those at some positions."""
+        return NamedRelation(self.value_F3[index], self.relation_F[index])
+
 
 # Weights
 

@@ -147,6 +147,7 @@ class EntityNlm(ChunkModel):
             word_F.view(shape),
             unknown_F.view(shape),
             (chunk.starts.length_M > self.length_head.out_features).sum(),
+            torch.zeros_like(entity_F).view(shape),
             self.encoder.regularisation(output, chunk.words.real_BT),
             TrackingState(output.state, last_BPH.flatten(1)),
         )

@@ -57,11 +57,13 @@ class LatentScores(NamedTuple):
     """
 
     type_F: Tensor
-    """Outside of mentions with missing facts: P(no mention)."""
+    """Outside of mentions: P(no mention)."""
     new_M: Tensor
     parent_M: Tensor
     relation_M: Tensor
     explained_M: Tensor
+    asked_M: Tensor
+    """log p(the text asks for the hidden facts | related), or 0: what training adds."""
 
 
 class RelationScores(NamedTuple):
@@ -101,21 +103,22 @@ class Latent(nn.Module):
         )
 
     def relation_scores(self, hidden: Hidden, chunk: Chunk, relation_RD: Tensor) -> RelationScores:
-        """Scores of relations where they are needed: at mention starts with paths, or everywhere for missing facts."""
-        count, device = len(hidden.x), hidden.x.device
-        if self.missing is None:
+        """Scores of relations where they are needed: at mention starts with paths; in use, missing facts need them
+        everywhere."""
+        count, device, named = len(hidden.x), hidden.x.device, chunk.types.named
+        if self.missing is None or self.training:
             # starts without a path may have no candidate at all
             used_N = chunk.starts.position_M[torch.unique(chunk.paths.group_start_G)]
             row_F = torch.full((count,), -1, device=device)
             row_F[used_N] = torch.arange(len(used_N), device=device)
-            hidden = hidden.at(used_N)
+            hidden, named = hidden.at(used_N), named.at(used_N)
         else:
             row_F = torch.arange(count, device=device)
         weight_NQ = self.cues(hidden.x) if self.config.cues else None
         score_NR = self.relations.scores(hidden.r, relation_RD, weight_NQ, chunk.cues, row_F)
         if self.missing is None:
             return RelationScores(score_NR, row_F)
-        handicap_N = self.missing.handicap(hidden.x, chunk.types.named)
+        handicap_N = self.missing.handicap(hidden.x, named)
         return RelationScores(score_NR, row_F, self.relations.log_totals(score_NR), handicap_N)
 
     def reached(self, hidden_M: Hidden, chunk: Chunk, scores: RelationScores, entities: EntityTable) -> Reached:
@@ -152,28 +155,51 @@ class Latent(nn.Module):
     def plain_types(
         self, type_FC: Tensor, hidden: Hidden, chunk: Chunk, scores: RelationScores, entities: EntityTable
     ) -> Tensor:
-        """log P(no mention) at flat positions; at the word of a hidden fact, that the text asks for this fact.
+        """log P(no mention) at flat positions.
 
         In training, a plain word counts as ∅ alone. If it could also be explained by a missing fact, nothing in the
         words would tell the two apart, and texts that ask for nothing would come to ask for facts.
         """
         log_none_F, log_related_F = type_FC[:, Type.NONE], type_FC[:, Type.RELATED]
+        if self.missing is None or self.training:
+            return log_none_F
         candidates = chunk.candidates
-        if self.missing is None or candidates is None or not candidates.node_BP.shape[1]:
+        assert candidates is not None, "the chunk was built for training"
+        if not candidates.node_BP.shape[1]:
             return log_none_F
         assert scores.log_total_N is not None and scores.handicap_N is not None
         h_x_BTH, h_p_BTD = (piece.view(*candidates.place_BTP3.shape[:2], -1) for piece in (hidden.x, hidden.p))
         log_parent_BTP = self.parents.log_probs_of_rows(
             h_x_BTH, h_p_BTD, candidates.node_BP, candidates.place_BTP3, entities
         )
-        missing_F, hidden_F = self.missing.log_probs(
+        missing_F = self.missing.log_shares(
             scores.score_NR, scores.log_total_N, scores.handicap_N, log_parent_BTP, candidates
         )
-        is_hidden_F = hidden_F > -math.inf
-        log_plain_F = log_none_F
-        if not self.training:
-            log_plain_F = torch.logaddexp(log_none_F, add_log_probs(log_related_F, missing_F))
-        return torch.where(is_hidden_F, add_log_probs(log_related_F, hidden_F), log_plain_F)
+        return torch.logaddexp(log_none_F, add_log_probs(log_related_F, missing_F))
+
+    def asked(self, hidden_M: Hidden, chunk: Chunk, scores: RelationScores, entities: EntityTable) -> Tensor:
+        """log p(the text asks for the hidden facts | related) at each mention start, in a graph that lacks these facts.
+
+        0 where training hides none.
+        """
+        facts, count = chunk.hidden, len(chunk.starts.position_M)
+        if self.missing is None or not len(facts.group_W):
+            return hidden_M.p.new_zeros(count)
+        assert scores.log_total_N is not None and scores.handicap_N is not None
+        used, used_G = torch.unique(facts.group_start_G, return_inverse=True)
+        few, starts = hidden_M.at(used), chunk.starts
+        log_parent_NP = self.parents.log_probs(few.x, few.p, starts.parent_MP[used], starts.place_MP3[used], entities)
+        row_G = scores.row_F[starts.position_M[facts.group_start_G]]
+        asked_M = self.missing.log_asked(
+            scores.score_NR[row_G[facts.group_W], facts.relation_W],
+            self.relations.log_sums(scores.score_NR, row_G, facts),
+            scores.log_total_N[row_G],
+            scores.handicap_N[row_G],
+            log_parent_NP[used_G, facts.group_parent_G],
+            facts,
+            count,
+        )
+        return asked_M.masked_fill(asked_M == -math.inf, 0.0)
 
     def score(self, hidden: Hidden, chunk: Chunk, words: WordHead, entities: EntityTable) -> LatentScores:
         """Log-probability of the chunk's annotation, by component."""
@@ -220,6 +246,7 @@ class Latent(nn.Module):
             parent_M,
             (entity_M - parent_M).masked_fill(as_new_M, 0.0),
             explained_M,
+            self.asked(hidden_M, chunk, scores, entities),
         )
 
 

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 from kglm.kg.graph import KnowledgeGraph
 from kglm.model.arrays import Floats, Ints, array
-from kglm.model.chunk import Candidates
+from kglm.model.chunk import Candidates, HiddenFacts
 from kglm.model.cues import RELATION_WEIGHTS, NamedRelation, cue_features
 from kglm.model.logsums import masked_logsumexp, segment_logsumexp
 from kglm.model.relations import REVERSE_REFLEXIVE, TextRelations
@@ -63,13 +63,10 @@ class MissingHead(nn.Module):
         """log z(p)."""
         return torch.logaddexp(log_own, self.log_lacking(log_own, log_total, handicap))
 
-    def log_probs(
+    def log_shares(
         self, score_FR: Tensor, log_total_F: Tensor, handicap_F: Tensor, log_parent_BTP: Tensor, candidates: Candidates
-    ) -> tuple[Tensor, Tensor]:
-        """log Σ_p π(p) Σ_{r lacking} π(r | p) at flat positions, and log Σ π(p) π(r | p) over the hidden facts there.
-
-        Both are -inf where there are none.
-        """
+    ) -> Tensor:
+        """log Σ_p π(p) Σ_{r lacking} π(r | p) at flat positions; -inf where there is no candidate."""
         rows, length, _ = log_parent_BTP.shape
         highest_F = score_FR.detach().amax(1)
         mass_FR = (score_FR - highest_F[:, None]).exp()
@@ -83,10 +80,24 @@ class MissingHead(nn.Module):
         log_lacking_BTP = self.log_lacking(log_own_BTP, log_total_F.view(shape), handicap_F.view(shape))
         log_z_BTP = torch.logaddexp(log_own_BTP, log_lacking_BTP)
         share_FP = (log_parent_BTP + log_lacking_BTP - log_z_BTP).flatten(0, 1)
-        at_Y, slot_Y = candidates.hidden_position_Y, candidates.hidden_parent_Y
-        log_p_Y = (log_parent_BTP - log_z_BTP).flatten(0, 1)[at_Y, slot_Y] + handicap_F[at_Y]
-        log_p_Y = log_p_Y + score_FR[at_Y, candidates.hidden_relation_Y]
-        return masked_logsumexp(share_FP, share_FP > -math.inf), segment_logsumexp(log_p_Y, at_Y, len(share_FP))
+        return masked_logsumexp(share_FP, share_FP > -math.inf)
+
+    def log_asked(
+        self,
+        score_W: Tensor,
+        log_own_G: Tensor,
+        log_total_G: Tensor,
+        handicap_G: Tensor,
+        log_parent_G: Tensor,
+        hidden: HiddenFacts,
+        starts: int,
+    ) -> Tensor:
+        """log Σ π(p) π(r | p) over the hidden facts of each mention start; -inf where none is hidden.
+
+        `log_own_G` is the sum over the relations that each parent keeps.
+        """
+        log_rest_G = log_parent_G + handicap_G - self.log_z(log_own_G, log_total_G, handicap_G)
+        return segment_logsumexp(score_W + log_rest_G[hidden.group_W], hidden.group_start_G[hidden.group_W], starts)
 
 
 class TextMissing:

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from kglm.kg.arrays import run_starts
 from kglm.kg.graph import KnowledgeGraph
 from kglm.model.arrays import Floats, Ints, array
-from kglm.model.chunk import Paths, RelationCues
+from kglm.model.chunk import HiddenFacts, Paths, RelationCues
 from kglm.model.cues import relation_cue_scores
 from kglm.model.entities import EntityTable
 from kglm.model.logsums import segment_logsumexp
@@ -78,10 +78,10 @@ class RelationHead(nn.Module):
         none_R[REVERSE_REFLEXIVE] = True
         return score_FR.masked_fill(none_R, -math.inf).logsumexp(1)
 
-    def log_sums(self, score_MR: Tensor, row_G: Tensor, paths: Paths) -> Tensor:
+    def log_sums(self, score_MR: Tensor, row_G: Tensor, groups: Paths | HiddenFacts) -> Tensor:
         """log Σ exp over the relations of the parent of each (start, parent) pair; `row_G` is its row in `score_MR`."""
-        member_Y = score_MR[row_G[paths.member_group_Y], paths.member_relation_Y]
-        return segment_logsumexp(member_Y, paths.member_group_Y, len(row_G))
+        member_Y = score_MR[row_G[groups.member_group_Y], groups.member_relation_Y]
+        return segment_logsumexp(member_Y, groups.member_group_Y, len(row_G))
 
     def log_probs(self, score_MR: Tensor, row_G: Tensor, paths: Paths, log_z_G: Tensor) -> Tensor:
         """log π(r | p) of each path, given log z of its pair: `log_sums`, or with missing facts `MissingHead.log_z`."""

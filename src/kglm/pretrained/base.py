@@ -17,7 +17,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from kglm.errors import ConfigError
+from kglm.errors import ConfigError, DataError
 from kglm.files.artefact import Artefact
 from kglm.files.tensors import map_tensors
 from kglm.pretrained.convert import TENSORS, ModelRecord, load_converted
@@ -53,9 +53,9 @@ def windows(count: int, window: int = WINDOW, stride: int = STRIDE) -> Iterator[
 class BaseModel:
     """A frozen causal language model with its subwords."""
 
-    def __init__(self, name: str, digest: str, model: Llama, subwords: Subwords) -> None:
-        self.name, self.digest = name, digest
-        """`digest` is the hash of the source, which features and heads are stored with."""
+    def __init__(self, name: str, source: str, digest: str, model: Llama, subwords: Subwords) -> None:
+        self.name, self.source, self.digest = name, source, digest
+        """`source` opens it again; `digest` is the hash of the source, which features and heads are stored with."""
         self.model, self.subwords = model, subwords
 
     @classmethod
@@ -67,14 +67,21 @@ class BaseModel:
         source = find_model(name)
         label = EMBEDDED if str(name) == EMBEDDED else source.resolve().name.removesuffix(".gguf")
         dtype = dtype or default_type()
-        return load_converted(source, label, lambda artefact: cls._load(label, artefact, dtype))
+        place = EMBEDDED if label == EMBEDDED else str(source.resolve())
+        return load_converted(source, label, lambda artefact: cls._load(label, place, artefact, dtype))
 
     @classmethod
-    def _load(cls, name: str, artefact: Artefact, dtype: torch.dtype) -> BaseModel:
+    def _load(cls, name: str, source: str, artefact: Artefact, dtype: torch.dtype) -> BaseModel:
         record = artefact.record("model.json", ModelRecord)
         subwords = Subwords.parse(artefact.read("tokenizer.json"), artefact.record("subwords.json", SubwordsRecord))
+        if subwords.largest >= record.config.vocabulary:
+            raise DataError(
+                f"the tokenizer has a subword {subwords.largest}, the model {record.config.vocabulary:,} subwords",
+                place=artefact.home,
+                remedy="give a model with its own tokenizer",
+            )
         model = Llama(record.config, map_tensors(artefact, TENSORS), dtype)
-        return cls(name, artefact.home.name.rpartition("-")[2], model, subwords)
+        return cls(name, source, artefact.home.name.rpartition("-")[2], model, subwords)
 
     @property
     def feature_layers(self) -> tuple[int, int]:
@@ -94,6 +101,8 @@ class BaseModel:
                 piece_T = next_T[first : first + PIECE, None]
                 log_p_T = logits_TV.gather(1, piece_T)[:, 0] - logits_TV.logsumexp(1)
                 found[each.first + first : each.first + first + len(log_p_T)] = log_p_T.double()
+        if not bool(torch.isfinite(found).all()):
+            raise DataError("its scores are not finite", place=self.name, remedy="get the model again")
         return found
 
 

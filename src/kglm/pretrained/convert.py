@@ -25,11 +25,12 @@ from xxhash import xxh3_64
 from kglm.errors import ConfigError, DamagedError, DataError
 from kglm.files import reading
 from kglm.files.artefact import Artefact, new_artefact
-from kglm.files.tensors import write_tensors
+from kglm.files.records import decode_record
+from kglm.files.tensors import not_finite, write_tensors
 from kglm.files.user_cache import cached
 from kglm.pretrained.gguf import GgufLlama
 from kglm.pretrained.llama import LlamaConfig
-from kglm.pretrained.subwords import SEPARATOR, ChatFormat, SubwordsRecord
+from kglm.pretrained.subwords import SEPARATOR, ChatFormat, SubwordsRecord, tokenizing
 
 T = TypeVar("T")
 FORMAT = 1
@@ -79,6 +80,8 @@ def _digest(source: Path) -> str:
 
 def _convert(source: Path, name: str, home: Path) -> None:
     config, tensors = _weights(source)
+    if (tensor := not_finite(tensors)) is not None:
+        raise DataError(f"{tensor} has entries that are NaN or infinite", place=source, remedy="get the model again")
     tokenizer, record = _tokenizer(source)
     with new_artefact(home) as writer:
         writer.bytes("tokenizer.json", tokenizer)
@@ -101,8 +104,8 @@ def _directory_config(source: Path) -> LlamaConfig:
     path = source / "config.json"
     with reading(path):
         content = path.read_bytes()
+    values: dict[str, Any] = decode_record(content, dict[str, Any], path)
     try:
-        values: dict[str, Any] = json.loads(content)
         rotary = values.get("rope_parameters") or values.get("rope_scaling") or {}
         kind = rotary.get("rope_type", rotary.get("type", "default"))
         if (
@@ -116,7 +119,7 @@ def _directory_config(source: Path) -> LlamaConfig:
                 place=path,
                 remedy="give a plain Llama model",
             )
-        return LlamaConfig(
+        return LlamaConfig.checked(
             vocabulary=values["vocab_size"],
             hidden=values["hidden_size"],
             inner=values["intermediate_size"],
@@ -131,8 +134,10 @@ def _directory_config(source: Path) -> LlamaConfig:
         )
     except DataError:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise DataError(f"is no configuration of a Llama model ({error!r})", place=path) from error
+    except (LookupError, ArithmeticError, TypeError, ValueError, AttributeError) as error:
+        raise DataError(
+            f"is no configuration of a Llama model ({error!r})", place=path, remedy="get the model again"
+        ) from error
 
 
 _RENAMED = {
@@ -158,6 +163,9 @@ def _directory_tensors(source: Path, config: LlamaConfig) -> dict[str, Tensor]:
                 stored |= {name: tensors.get_tensor(name) for name in tensors.keys()}  # noqa: SIM118
         except SafetensorError as error:
             raise DataError(f"is not a complete safetensors file ({error})", place=file) from error
+    for name, tensor in stored.items():
+        if tensor.dtype not in (torch.float32, torch.float16, torch.bfloat16):
+            raise DataError(f"{name} has the type {tensor.dtype}", place=source, remedy="save the model as bfloat16")
     try:
         found = {"embedding.weight": stored["model.embed_tokens.weight"], "norm": stored["model.norm.weight"]}
         if not config.tied:
@@ -171,6 +179,10 @@ def _directory_tensors(source: Path, config: LlamaConfig) -> dict[str, Tensor]:
             )
     except KeyError as error:
         raise DataError(f"has no tensor {error}", place=source, remedy="save the whole model") from error
+    except RuntimeError as error:
+        raise DataError(
+            f"has tensors that do not fit each other ({error})", place=source, remedy="save the whole model"
+        ) from error
     return found
 
 
@@ -183,14 +195,11 @@ def _tokenizer(source: Path) -> tuple[bytes, SubwordsRecord]:
         raise ConfigError(
             f"converting a language model needs transformers: {error}", remedy="pip install 'kglm[hf]'"
         ) from error
-    try:
+    with tokenizing(source):
         if source.is_dir():
-            found = AutoTokenizer.from_pretrained(source, local_files_only=True)
+            found = AutoTokenizer.from_pretrained(source, local_files_only=True, trust_remote_code=False)
         else:
             found = PreTrainedTokenizerFast.from_pretrained(source.parent, gguf_file=source.name, local_files_only=True)
-    except Exception as error:  # transformers raises many kinds
-        message = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
-        raise DataError(f"has no tokenizer that can be read ({message})", place=source) from error
     if not getattr(found, "is_fast", False):
         raise DataError("has no fast tokenizer", place=source, remedy="save the model with its tokenizer.json")
     start = SEPARATOR if SEPARATOR in found.get_vocab() else found.bos_token or found.eos_token

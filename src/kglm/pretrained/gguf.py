@@ -31,6 +31,11 @@ _SIZES = {
     "context": "context_length",
 }
 
+_ERRORS = (ValueError, LookupError, ArithmeticError, AttributeError, TypeError, OSError, RuntimeError, AssertionError)
+_TEXT, _LIST = 8, 9
+_WIDTHS = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
+"""Bytes of a value of each type of GGUF's header."""
+
 
 @contextmanager
 def _reading_gguf(path: Path) -> Iterator[None]:
@@ -39,7 +44,7 @@ def _reading_gguf(path: Path) -> Iterator[None]:
         yield
     except ImportError as error:
         raise ConfigError(f"a GGUF file needs the package gguf: {error}", remedy="pip install 'kglm[hf]'") from error
-    except (ValueError, IndexError, KeyError, OverflowError, AttributeError, TypeError, OSError) as error:
+    except _ERRORS as error:
         message = (str(error).splitlines() or [type(error).__name__])[0][:200]
         raise DataError(
             f"is not a complete GGUF file ({message})", place=path, remedy="get the file again, or give another model"
@@ -62,6 +67,7 @@ class GgufLlama:
         with _reading_gguf(path):
             from gguf import GGUFReader
 
+            _check_header(path)
             reader = GGUFReader(path)
             field = reader.get_field("general.architecture")
             scaled = any(name.startswith("llama.rope.scaling") for name in reader.fields)
@@ -78,7 +84,7 @@ class GgufLlama:
     def _read_config(self) -> LlamaConfig:
         sizes = {name: int(self._value(f"llama.{field}")) for name, field in _SIZES.items()}
         head_size = int(self._value("llama.attention.key_length", sizes["hidden"] // sizes["heads"]))
-        return LlamaConfig(
+        return LlamaConfig.checked(
             **sizes,
             vocabulary=int(self._tensors["token_embd.weight"].shape[1]),
             kv_heads=int(self._value("llama.attention.head_count_kv", sizes["heads"])),
@@ -155,6 +161,42 @@ class GgufLlama:
         q = np.concatenate([packed & 15, packed >> 4], -1).reshape(outputs, inputs)
         minimum = halves[..., 1] if has_minimum else -8 * halves[..., 0]
         return torch.from_numpy(q), torch.from_numpy(halves[..., 0].copy()), torch.from_numpy(minimum.copy())
+
+
+def _check_header(path: Path) -> None:
+    """Raise a ValueError if a count or a length of the header is larger than the file: GGUFReader would not end."""
+    size = path.stat().st_size
+    with path.open("rb") as stream:
+
+        def number(width: int) -> int:
+            content = stream.read(width)
+            if len(content) < width:
+                raise ValueError("it ends in its header")
+            return int.from_bytes(content, "little")
+
+        def skip(count: int) -> None:
+            if count > size - stream.tell():
+                raise ValueError(f"{count:,} bytes at byte {stream.tell():,} of {size:,}")
+            stream.seek(count, 1)
+
+        if stream.read(4) != b"GGUF" or number(4) not in (2, 3):
+            raise ValueError("it has not the beginning of version 2 or 3")
+        tensors, fields = number(8), number(8)
+        for _ in range(fields):
+            skip(number(8))
+            kind, count = number(4), 1
+            if kind == _LIST:
+                kind, count = number(4), number(8)
+            if kind == _TEXT:
+                for _ in range(count):
+                    skip(number(8))
+            elif kind in _WIDTHS:
+                skip(count * _WIDTHS[kind])
+            else:
+                raise ValueError(f"type {kind} of a value")
+        for _ in range(tensors):
+            skip(number(8))
+            skip(8 * number(4) + 12)
 
 
 def _rotary_order(rows: Any, heads: int | None) -> Tensor:

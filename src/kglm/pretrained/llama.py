@@ -18,6 +18,8 @@ from kglm.errors import DataError
 from kglm.files.records import Count
 from kglm.pretrained.matrices import Matrix, matrix
 
+POSITIONS = 1024
+"""Positions whose rotations are computed at first."""
 _Positive = Annotated[int, msgspec.Meta(ge=1, le=1 << 24)]
 
 
@@ -32,9 +34,9 @@ class LlamaConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kv_heads: _Positive
     head_size: _Positive
     context: _Positive
-    theta: Annotated[float, msgspec.Meta(gt=0)]
+    theta: Annotated[float, msgspec.Meta(gt=0, le=1e12)]
     """Base of the rotary frequencies."""
-    epsilon: Annotated[float, msgspec.Meta(gt=0)]
+    epsilon: Annotated[float, msgspec.Meta(gt=0, le=1)]
     """Added to the mean square in RMS norms."""
     tied: bool = True
     """The output matrix is that of the input embeddings."""
@@ -46,6 +48,11 @@ class LlamaConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(f"{self.heads} heads, {self.kv_heads} heads of keys and values")
         if self.head_size % 2:
             raise ValueError(f"heads of odd size {self.head_size}")
+
+    @classmethod
+    def checked(cls, **values: object) -> LlamaConfig:
+        """Sizes of which each has its type and is in its range; a ValueError names the one that is not."""
+        return msgspec.convert(values, cls)
 
 
 class KeyValues:
@@ -130,7 +137,7 @@ class Llama:
             )
             for k in range(config.layers)
         ]
-        self._angles_L2d = _rotations(config)
+        self._angles_L2d = _rotations(config, 0)
 
     def new_cache(self) -> KeyValues:
         """An empty cache."""
@@ -150,7 +157,7 @@ class Llama:
                 remedy=f"give at most {self.config.context}",
             )
         x_XD = functional.embedding(ids_BT.flatten(), self._embedding_VD).float()
-        angles_T2d = self._angles_L2d[cache.length : cache.length + count]
+        angles_T2d = self._angles(cache.length + count)[cache.length :]
         mask_TL = _mask(cache.length, count) if cache.length and count > 1 else None
         found: dict[int, Tensor] = {}
         for k, layer in enumerate(self._layers):
@@ -172,6 +179,14 @@ class Llama:
     def embedding_table(self) -> Tensor:
         """The output matrix (V × D): p_B(s) ∝ exp(last state · row s)."""
         return self._embedding_VD if self._head_VD is None else self._head_VD
+
+    def _angles(self, count: int) -> Tensor:
+        """The rotations of the first positions; the table grows with the longest text."""
+        if len(self._angles_L2d) < count:
+            self._angles_L2d = _rotations(
+                self.config, min(max(count, POSITIONS, 2 * len(self._angles_L2d)), self.config.context)
+            )
+        return self._angles_L2d[:count]
 
     def embedding(self, ids: Tensor) -> Tensor:
         """Input embeddings of subwords."""
@@ -210,10 +225,10 @@ class Llama:
         return layer.out(mixed.reshape(rows * count, -1))
 
 
-def _rotations(config: LlamaConfig) -> Tensor:
-    """cos and sin of the angle of each position and frequency (L × 2 × d)."""
+def _rotations(config: LlamaConfig, count: int) -> Tensor:
+    """cos and sin of the angle of each of the first positions and each frequency (L × 2 × d)."""
     half = torch.arange(0, config.head_size, 2, dtype=torch.float64) / config.head_size
-    angle_Ld = torch.arange(config.context, dtype=torch.float64)[:, None] * config.theta**-half
+    angle_Ld = torch.arange(count, dtype=torch.float64)[:, None] * config.theta**-half
     angle_Ld = torch.cat([angle_Ld, angle_Ld], -1)
     return torch.stack([angle_Ld.cos(), angle_Ld.sin()], 1).float()
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -37,6 +39,20 @@ class Encoded(NamedTuple):
     ends: list[int]
 
 
+@contextmanager
+def tokenizing(place: Path | None = None) -> Iterator[None]:
+    """Turn what a tokenizer that makes no sense ends in into an error; a panic of the library is no Exception."""
+    try:
+        yield
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        message = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+        raise DataError(
+            f"has no tokenizer that can be used ({message})", place=place, remedy="get the model again"
+        ) from error
+
+
 class Subwords:
     """The tokenizer of a model."""
 
@@ -58,20 +74,24 @@ class Subwords:
             raise ConfigError(
                 f"a pretrained model needs the package tokenizers: {error}", remedy="pip install 'kglm[hf]'"
             ) from error
-        try:
+        with tokenizing():
             tokenizer = Tokenizer.from_str(content.decode())
-        except Exception as error:  # the library raises plain exceptions
-            raise DataError(f"is no tokenizer ({error})", remedy="convert the model again") from error
-        tokenizer.no_padding()
-        tokenizer.no_truncation()
+            tokenizer.no_padding()
+            tokenizer.no_truncation()
         return cls(tokenizer, record)
 
     def __len__(self) -> int:
         return int(self._tokenizer.get_vocab_size())
 
+    @cached_property
+    def largest(self) -> int:
+        """The largest id of a subword."""
+        return int(max(self._tokenizer.get_vocab().values()))
+
     def encode(self, text: str) -> Encoded:
         """The canonical subwords of a text."""
-        found = self._tokenizer.encode(text, add_special_tokens=False)
+        with tokenizing():
+            found = self._tokenizer.encode(text, add_special_tokens=False)
         ends, last = [], 0
         for _, end in found.offsets:
             last = max(last, end)
@@ -80,11 +100,13 @@ class Subwords:
 
     def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
         """The subwords of many short texts."""
-        return [found.ids for found in self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
+        with tokenizing():
+            return [found.ids for found in self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of subwords, special ones included."""
-        return str(self._tokenizer.decode(list(ids), skip_special_tokens=False))
+        with tokenizing():
+            return str(self._tokenizer.decode(list(ids), skip_special_tokens=False))
 
     @cached_property
     def special(self) -> frozenset[int]:

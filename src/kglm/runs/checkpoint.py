@@ -80,12 +80,12 @@ class StateDirectory:
     def __init__(self, home: Path) -> None:
         self.home = home
 
-    def save(self, parts: Mapping[str, Mapping[str, Tensor]], state: TrainingState) -> None:
-        """Write a checkpoint, then delete all others, complete or not."""
-        target, number = self.home / f"{state.step:08d}", 0
+    def save(self, parts: Mapping[str, Mapping[str, Tensor]], state: msgspec.Struct, step: int) -> None:
+        """Write the checkpoint of a step, then delete all others, complete or not."""
+        target, number = self.home / f"{step:08d}", 0
         while target.exists():  # a step can be saved twice: at the end of an epoch, or after a kill
             number += 1
-            target = self.home / f"{state.step:08d}-{number}"
+            target = self.home / f"{step:08d}-{number}"
         with new_artefact(target) as writer:
             for name, tensors in parts.items():
                 write_tensors(writer, f"{name}.safetensors", tensors)

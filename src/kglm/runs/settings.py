@@ -96,8 +96,8 @@ class TrainConfig:
     """Epochs without a better validation before training stops."""
     seed: int = 0
     """Random seed of the weights, the order of documents and dropout, and the hidden facts."""
-    hide_facts: float = 0.2
-    """Share of the facts of related mentions that training treats as missing, if `latent.missing` is on."""
+    hide_facts: float = 0.1
+    """Share of the related mentions whose facts training also asks for as missing ones, if `latent.missing` is on."""
     checkpoint_minutes: float = 5.0
     """Minutes between checkpoints; a killed run loses at most this much."""
     threads: int = 0

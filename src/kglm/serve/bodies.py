@@ -51,6 +51,7 @@ class PromptRequest(LinkRequest):
         Literal["average", "best", "none"],
         Field(description="Average over the likely links, take the best, or read names as plain words."),
     ] = "average"
+    trust: Annotated[float | None, Field(ge=-30, le=30, description="Pretrained models: bias towards facts.")] = None
 
 
 class CompleteRequest(PromptRequest):
@@ -70,6 +71,16 @@ class GenerateRequest(PromptRequest):
     top_p: Annotated[float, Field(gt=0, le=1, description="Sample from the top words with this probability.")] = 0.9
     seed: Annotated[int, Field(ge=0, lt=2**32, description="Random seed.")] = 0
     beam: Annotated[int, Field(ge=0, le=8, description="Beam width; 0 samples words, 1 is greedy search.")] = 0
+    grounded: Annotated[
+        bool, Field(description="Pretrained models: say only names, dates and numbers of the graph or the prompt.")
+    ] = False
+
+
+class AskRequest(PromptRequest):
+    """A question, and the number of answers to list."""
+
+    top: Annotated[int, Field(ge=1, le=50, description="Number of answers.")] = 10
+    reasons: Annotated[int, Field(ge=0, le=20, description="Maximum number of reasons of each.")] = 5
 
 
 class AnnotateRequest(_Request):
@@ -205,6 +216,17 @@ class CompleteResponse(_Response):
     missing: list[Missing]
     words: list[Word]
     rest: Rest
+    mentions: list[Mention]
+
+
+class AskResponse(_Response):
+    """The answer to a question as a sentence, or null and why there is none; the values of the asked relations."""
+
+    prompt: list[str]
+    text: str | None
+    note: str | None
+    answers: list[Answer]
+    missing: list[Missing]
     mentions: list[Mention]
 
 

@@ -6,14 +6,14 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import asdict
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from fastapi import Request
 
 from kglm import __version__
 from kglm.annotate.annotator import Annotator
 from kglm.answer.completion import Completion
-from kglm.answer.model import FactAwareLM
+from kglm.answer.pretrained.model import AnyModel
 from kglm.answer.reading import Span
 from kglm.serve import bodies, page
 from kglm.serve.explore import Library
@@ -40,7 +40,7 @@ EXAMPLES = (
 class Service:
     """Everything the routes use. They call the model only inside `compute` or `stream`, in the compute thread."""
 
-    def __init__(self, model: FactAwareLM, config: ServeConfig, library: Library | None = None) -> None:
+    def __init__(self, model: AnyModel, config: ServeConfig, library: Library | None = None) -> None:
         self.config = config
         self.model = model
         self.library = library or Library()
@@ -49,8 +49,8 @@ class Service:
         self.queue = ComputeQueue(config.limits)
         self.page = page.load()
         self.lookup = Lookup(model.graph)
-        self._completions: OrderedDict[tuple[FactAwareLM, str], Completion] = OrderedDict()
-        self._annotators: OrderedDict[int, tuple[FactAwareLM, Annotator]] = OrderedDict()
+        self._completions: OrderedDict[tuple[AnyModel, str], Completion] = OrderedDict()
+        self._annotators: OrderedDict[int, tuple[AnyModel, Annotator]] = OrderedDict()
         model.linker  # noqa: B018 (built now, so that the first request does not wait for it)
         self._health = self._describe()
 
@@ -70,7 +70,7 @@ class Service:
 
     # In the compute thread
 
-    def session_model(self, session: str | None) -> FactAwareLM:
+    def session_model(self, session: str | None) -> AnyModel:
         """The model on the graph of this session, or on the stored graph if there is no session."""
         if self.sessions.stored_model() is not self._described_model:  # the stored graph was edited
             self._health = self._describe()
@@ -96,31 +96,43 @@ class Service:
         if not self.config.allow_edit:
             raise Problem(403, "edits are off; start the server with --allow-edit", "edits_off")
 
-    def spans(self, model: FactAwareLM, words: list[str], entities: list[bodies.EntitySpan]) -> list[Span]:
+    def spans(self, model: AnyModel, words: list[str], entities: list[bodies.EntitySpan]) -> list[Span]:
         """The mentions that a request gives, by node number."""
         for entity in entities:
             check_span(entity, words)
         return [Span(entity.start, entity.end, model.graph.number(entity.id)) for entity in entities]
 
-    def words(self, model: FactAwareLM, text: str) -> list[str]:
+    def words(self, model: AnyModel, text: str) -> list[str]:
         words = model.words(text)
         if len(words) > bodies.MAX_WORDS:
             raise Problem(422, f"the text has {len(words):,} words; give at most {bodies.MAX_WORDS:,}", "too_long")
         return words
 
-    def complete(self, model: FactAwareLM, prompt: bodies.PromptRequest) -> Completion:
+    def complete(self, model: AnyModel, prompt: bodies.PromptRequest) -> Completion:
         """Complete a prompt, or return the cached completion. It lists no words: call `with_top` on it."""
-        key = (model, prompt.model_dump_json(include={"text", "entities", "links"}))
+        key = (model, prompt.model_dump_json(include={"text", "entities", "links", "trust"}))
         if (cached := self._completions.get(key)) is not None:
             return cached
         words = self.words(model, prompt.text)
-        completion = model.complete(words, self.spans(model, words, prompt.entities), links=prompt.links, top=0)
+        spans, options = self.spans(model, words, prompt.entities), self.options(model, prompt)
+        text = prompt.text if model.is_pretrained else words
+        completion = model.complete(text, spans, links=prompt.links, top=0, **options)
         self._completions[key] = completion
         if len(self._completions) > CACHE_SIZE:
             self._completions.popitem(last=False)
         return completion
 
-    def annotator(self, model: FactAwareLM) -> Annotator:
+    @staticmethod
+    def options(model: AnyModel, prompt: bodies.PromptRequest) -> dict[str, Any]:
+        """The options of a request that only a pretrained model has."""
+        found = {name: value for name in ("trust", "grounded") if (value := getattr(prompt, name, None))}
+        if prompt.trust == 0:
+            found["trust"] = 0.0
+        if found and not model.is_pretrained:
+            raise Problem(422, f"this model has no {' and no '.join(found)}; leave it out", "not_pretrained")
+        return found
+
+    def annotator(self, model: AnyModel) -> Annotator:
         """An annotator with this model's graph, cached."""
         if id(model) not in self._annotators:
             self._annotators[id(model)] = (model, Annotator(model.graph))
@@ -137,10 +149,10 @@ class Service:
         return bodies.HealthResponse(
             status="ok",
             version=__version__,
-            model=self.model.run.settings.model,
+            model=self.model.name,
             run=name_of(self.model.run.home),
             graph=bodies.GraphCounts(entities=counts["entities"], facts=counts["facts"], relations=counts["relations"]),
-            vocabulary=len(self.model.run.vocabulary),
+            vocabulary=self.model.vocabulary_size,
             allow_edit=self.config.allow_edit,
             persist=self.config.persist,
             documents=len(self.library),

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import NamedTuple
 
-from kglm.answer.model import FactAwareLM
+from kglm.answer.pretrained.model import AnyModel
 from kglm.errors import GraphError, LiteralError
 from kglm.kg.edits import FactEdit, resolve_edit
 from kglm.kg.graph import KnowledgeGraph
@@ -42,15 +42,15 @@ class AppliedEdit(NamedTuple):
 class Session:
     """The edits of one session, and the model with these edits."""
 
-    def __init__(self, base: FactAwareLM, now: float) -> None:
+    def __init__(self, base: AnyModel, now: float) -> None:
         """`base` is the model on the stored graph."""
         self.base = base
         self.edits: list[AppliedEdit] = []
         self.last_used = now
-        self._model: FactAwareLM | None = None
+        self._model: AnyModel | None = None
 
     @property
-    def model(self) -> FactAwareLM:
+    def model(self) -> AnyModel:
         """The base model with the edits of this session."""
         if not self.edits:
             return self.base
@@ -58,7 +58,7 @@ class Session:
             fork = self.base.graph.fork()
             for applied in self.edits:
                 fork.apply_planned(list(applied.changes))
-            self._model = FactAwareLM(self.base.run.on(fork), self.base)
+            self._model = self.base.on(fork)
         return self._model
 
     def drop_model(self) -> None:
@@ -80,7 +80,7 @@ class Session:
         self.drop_model()
         return self.edits.pop()
 
-    def rebase(self, base: FactAwareLM) -> None:
+    def rebase(self, base: AnyModel) -> None:
         """Repeat the edits on a stored graph that has changed; drop those that are no longer possible."""
         edits = [applied.edit for applied in self.edits]
         fork, self.base, self.edits = base.graph.fork(), base, []
@@ -95,7 +95,7 @@ class Session:
 class Sessions:
     """The model on the stored graph, and the open sessions. Tests replace `clock`."""
 
-    def __init__(self, model: FactAwareLM, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, model: AnyModel, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
         self._first = model
         self._base = model
         self._limits = limits
@@ -139,7 +139,7 @@ class Sessions:
         while self._sessions and next(iter(self._sessions.values())).last_used < oldest:
             self._sessions.popitem(last=False)
 
-    def stored_model(self) -> FactAwareLM:
+    def stored_model(self) -> AnyModel:
         """The model on the graph file as it is now, including edits by other processes."""
         graph = self._base.graph
         try:
@@ -150,7 +150,7 @@ class Sessions:
             fresh.refresh()
         except sqlite3.OperationalError:  # another process is writing; the next call tries again
             return self._base
-        self._base = FactAwareLM(self._first.run.on(fresh), self._first)
+        self._base = self._first.on(fresh)
         return self._base
 
     def persist(self, session: Session) -> int:

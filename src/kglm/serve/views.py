@@ -6,12 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kglm.answer.next_word import NextWords
+from kglm.answer.next_word import Distribution
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import REVERSE
 from kglm.kg.literals.literal import is_literal, render_literal
 from kglm.linking.linker import LinkedName
-from kglm.model.types import Type
 from kglm.serve import bodies
 from kglm.text.document import END, START, Document
 
@@ -45,37 +44,36 @@ def relation_of(graph: KnowledgeGraph, id: str) -> bodies.Relation:
     return bodies.Relation(id=id, label=id) if index is None else relation(graph, index)
 
 
-def local_graph(graph: KnowledgeGraph, linked: Sequence[LinkedName], distribution: NextWords) -> bodies.GraphResponse:
+def local_graph(
+    graph: KnowledgeGraph, linked: Sequence[LinkedName], distribution: Distribution
+) -> bodies.GraphResponse:
     """Facts of the mentioned entities, each with the probability that the next word comes from it."""
-    reasons = distribution.explanations
-    related_W = np.flatnonzero(reasons.type_W == Type.RELATED)
-    order = related_W[np.argsort(-reasons.mass_W[related_W], kind="stable")]
-    listed = order[:MAX_EDGES].tolist()
+    facts = distribution.facts()
+    listed = facts[:MAX_EDGES]
     named: dict[int, float] = {}
     for _, _, candidates in linked:
         for node, p in candidates:
             named[node] = max(named.get(node, 0.0), p)
-    parents = {int(reasons.parent_W[place]) for place in listed}
+    parents = {fact.parent for fact in listed}
     shown = {node: p for node, p in named.items() if p >= MIN_CANDIDATE_P or node in parents}
     for parent in parents - shown.keys():
         shown[parent] = 1.0
     reached: dict[int, float] = {}
     edges = []
-    for place in listed:
-        tail, p = int(distribution.nodes_U[int(reasons.mention_W[place])]), float(reasons.mass_W[place])
-        if tail not in shown:
-            reached[tail] = reached.get(tail, 0.0) + p
+    for fact in listed:
+        if fact.entity not in shown:
+            reached[fact.entity] = reached.get(fact.entity, 0.0) + fact.p
         edges.append(
             bodies.Edge(
-                parent=graph.id(int(reasons.parent_W[place])),
-                relation=relation(graph, int(reasons.relation_W[place])),
-                entity=graph.id(tail),
-                p=p,
+                parent=graph.id(fact.parent),
+                relation=relation(graph, fact.relation),
+                entity=graph.id(fact.entity),
+                p=fact.p,
             )
         )
     nodes = [_node(graph, node, "mentioned", p) for node, p in shown.items()]
     nodes += [_node(graph, node, "candidate", p) for node, p in reached.items()]
-    return bodies.GraphResponse(nodes=nodes, edges=edges, left_out=len(order) - len(listed))
+    return bodies.GraphResponse(nodes=nodes, edges=edges, left_out=len(facts) - len(listed))
 
 
 def _node(graph: KnowledgeGraph, node: int, kind: str, p: float) -> bodies.Node:

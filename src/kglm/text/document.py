@@ -20,6 +20,8 @@ from kglm.files import atomic_file, read_lines
 from kglm.kg.ids import NEW, REFLEXIVE, is_document_relation
 
 START, END = "@@START@@", "@@END@@"
+ANSWER = "@@ANSWER@@"
+"""Ends a question; the rest of the document is its answer."""
 SOURCES = ("WIKI", "NEL", "KG", "COREF")
 """Sources of a mention: article link, entity linker, match with the local graph, coreference."""
 

@@ -132,6 +132,12 @@ def _chunks(text: str, boundaries: Sequence[int]) -> Iterator[tuple[int, str]]:
         yield start, text[start:end]
 
 
+def open_chunk(text: str, begin: int = 0) -> int:
+    """Where the last chunk begins, whose words more text may change; the end of the text if a separator is last."""
+    last = max((match.span() for match in _CHUNK.finditer(text, begin)), default=(begin, begin))
+    return last[0] if last[1] == len(text) else len(text)
+
+
 def _with_offsets(pieces: list[str]) -> tuple[tuple[str, int], ...]:
     """Adjacent pieces with their offsets, without the invisible ones."""
     found, offset = [], 0

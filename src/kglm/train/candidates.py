@@ -1,4 +1,4 @@
-"""Candidate parents at every position of a chunk, with their relations and hidden facts: for missing facts."""
+"""Candidate parents at every position of a chunk, with their relations: for missing facts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Relations(Protocol):
 
     parent_window: int | None
 
-    def relations_of(self, document: EncodedDocument, node: int) -> Ints: ...
+    def relations_of(self, node: int) -> Ints: ...
 
 
 def candidate_parents(pieces: Sequence[Piece], width: int, relations: Relations) -> Candidates:
@@ -33,8 +33,6 @@ def candidate_parents(pieces: Sequence[Piece], width: int, relations: Relations)
     place_BTP3 = np.zeros((len(pieces), width, entities, 3), np.int8)
     place_BTP3[..., 0] = -1
     member_parents, member_relations = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    hidden: list[tuple[int, int, int]] = []
-    unscored: list[int] = []
     for row, ((document, start, end), count) in enumerate(zip(pieces, counts, strict=True)):
         if document is None or not count:
             continue
@@ -42,24 +40,14 @@ def candidate_parents(pieces: Sequence[Piece], width: int, relations: Relations)
         node_BP[row, :count] = nodes
         place_BTP3[row, : end - start, :count] = _places(document, start, end, count, relations.parent_window)
         for slot, node in enumerate(nodes):
-            own = relations.relations_of(document, node)
+            own = relations.relations_of(node)
             member_relations.append(own)
             member_parents.append(np.full(len(own), row * entities + slot))
-        unscored += [row * width + target - start for target in document.hidden.words if start <= target < end]
-        slot_of = {node: slot for slot, node in enumerate(nodes)}
-        for target, facts in document.hidden.asked.items():
-            if start <= target < end:
-                hidden += [(row * width + target - start, slot_of[parent], relation) for parent, relation in facts]
-    hidden_position, hidden_slot, hidden_relation = torch.tensor(hidden, dtype=torch.int64).view(-1, 3).unbind(1)
     return Candidates(
         torch.from_numpy(node_BP),
         torch.from_numpy(place_BTP3),
         torch.from_numpy(np.concatenate(member_parents)),
         torch.from_numpy(np.concatenate(member_relations)),
-        hidden_position,
-        hidden_slot,
-        hidden_relation,
-        torch.tensor(unscored, dtype=torch.int64),
     )
 
 

@@ -20,6 +20,7 @@ from kglm.model.chunk import (
     FIRST_WORD,
     LATER_WORD,
     Chunk,
+    HiddenFacts,
     MentionStarts,
     MentionWords,
     OwnIntroductions,
@@ -105,11 +106,11 @@ class ChunkBuilder:
             missing=history.missing,
         )
 
-    def build(self, pieces: Sequence[Piece], *, ahead: int = 0) -> Chunk:
+    def build(self, pieces: Sequence[Piece], *, ahead: int = 0, training: bool = False) -> Chunk:
         """The chunk of these pieces, one a row, as wide as the longest.
 
         With `ahead` = 1 the inputs include the word at the position itself: for a proposal, which labels words that it
-        has read.
+        has read. A chunk for training has no candidate parents of plain words.
         """
         grid = _Grid(len(pieces), max((piece.end - piece.start for piece in pieces), default=1) or 1)
         mentions, starts = _MentionWords(self._aliases), _Starts(self)
@@ -124,16 +125,13 @@ class ChunkBuilder:
                 starts.add(row * grid.width + mention_start.target - start, document, mention_start)
         words, types, tracking = grid.result(pieces)
         cues = _relation_cues(pieces, grid.width)
-        introductions, found = starts.introductions(), starts.result()
-        candidates = candidate_parents(pieces, grid.width, self) if self.missing else None
-        return Chunk(words, types, tracking, mentions.result(), *found, cues, introductions, candidates)
+        introductions, found, hidden = starts.introductions(), starts.result(), starts.hidden()
+        candidates = candidate_parents(pieces, grid.width, self) if self.missing and not training else None
+        return Chunk(words, types, tracking, mentions.result(), *found, cues, introductions, hidden, candidates)
 
-    def relations_of(self, document: EncodedDocument, node: int) -> Ints:
-        """The distinct relations of a node, without those that the document hides."""
-        relations: Ints = self._distinct_relations(node)
-        if (hidden := document.hidden.relations.get(node)) is not None:
-            return relations[~np.isin(relations, list(hidden))]
-        return relations
+    def relations_of(self, node: int) -> Ints:
+        """The distinct relations of a node."""
+        return self._distinct_relations(node)
 
     def _find_relations(self, node: int) -> Ints:
         relation = self._graph.edges(node).relation  # in order
@@ -303,7 +301,7 @@ class _Starts:
             parent = document.entities[path.parent]
             group = self._groups.setdefault((m, path.parent), len(self._groups))
             if group == len(self._members):
-                self._members.append(self._builder.relations_of(document, parent))
+                self._members.append(self._builder.relations_of(parent))
             if is_scored(path.tails):
                 nodes = self._builder.tails_of(parent, path.relation)
                 self._tails.append((len(self._paths), nodes))
@@ -311,6 +309,25 @@ class _Starts:
                 self._hints += self._builder.hints(document, start.target, nodes.tolist())
                 self._facts.append(self._builder.tail_facts(document, start.target, parent, path.relation))
             self._paths.append((group, path.relation, float(np.log(path.tails)), path.listed))
+
+    def hidden(self) -> HiddenFacts:
+        """The facts that are hidden at these starts."""
+        groups: list[tuple[int, int]] = []
+        facts: list[tuple[int, int]] = []
+        members: list[Ints] = []
+        for m, (_, document, start) in enumerate(self._rows):
+            if not start.hides or not self._builder.missing:
+                continue
+            for parent in sorted({path.parent for path in start.paths if path.listed}):
+                paths = [path for path in start.paths if path.parent == parent]
+                facts += [(len(groups), path.relation) for path in paths if path.listed]
+                groups.append((m, parent))
+                own = self._builder.relations_of(document.entities[parent])
+                members.append(own[~np.isin(own, [path.relation for path in paths])])
+        group_W, relation_W = _longs(facts).view(-1, 2).unbind(1)
+        start_G, parent_G = _longs(groups).view(-1, 2).unbind(1)
+        member_group_Y = torch.repeat_interleave(_longs([len(own) for own in members]))
+        return HiddenFacts(group_W, relation_W, start_G, parent_G, member_group_Y, _end_to_end(members))
 
     def _path_tensors(self) -> tuple[Paths, ScoredTails]:
         group, relation, log_tails, listed = zip(*self._paths, strict=True) if self._paths else ((), (), (), ())

@@ -2,8 +2,8 @@
 
 Position t predicts word t + 1 and has a type; the first position of a mention also has an entity, and the facts
 (parent, relation) that reach it. `Start.paths` lists *every* fact of the local graph that reaches the entity, those
-that the annotation names marked as listed: the model sums over all or over these. Some facts of a training document may
-be hidden (see `hidden`): in this document they are not in the graph.
+that the annotation names marked as listed: the model sums over all or over these. At some starts of a training document
+these facts are also hidden (see `hidden`).
 """
 
 from __future__ import annotations
@@ -27,10 +27,12 @@ from kglm.model.types import Type
 from kglm.progress import progress
 from kglm.text.document import Document, Mention
 from kglm.text.vocabulary import Vocabulary
-from kglm.train.hidden import Fact, HiddenFacts, Hiding, hide_facts
+from kglm.train.hidden import Hiding
 
 NEVER = 1 << 30
 """More than any distance."""
+Fact = tuple[int, int, int]
+"""Parent, relation, number of the relation's tails."""
 CUE_BLOCK = 500
 """Positions whose cues of all relations are held at once."""
 
@@ -58,6 +60,8 @@ class Start:
     paths: list[Path]
     boundary: int
     """Index of the word before the sentence, or -1."""
+    hides: bool = False
+    """True if training also asks for the listed facts as missing ones."""
 
 
 class NamedRelations(NamedTuple):
@@ -122,7 +126,6 @@ class EncodedDocument:
     """Distinct nodes that the annotation calls new."""
     given: int = 0
     """Number of entities that are candidate parents before they are mentioned: 1 if the model is given the topic."""
-    hidden: HiddenFacts = field(default_factory=HiddenFacts)
     counted: bool = False
     """True for training documents: the model's frequencies include their introductions."""
     counts: Counter[str] = field(default_factory=Counter)
@@ -213,7 +216,7 @@ class DocumentEncoder:
     def encode(self, document: Document, hiding: Hiding | None = None) -> EncodedDocument:
         """Encode a repaired document. Mentions of entities that the graph lacks become plain words, and are counted.
 
-        So do the mentions that hidden facts lead to, if the model has missing facts.
+        `hiding` draws the facts that are hidden, if the model has missing facts.
         """
         facts = self.config.facts
         words_N = np.array(self.vocabulary.encode(document.tokens), np.int64)
@@ -225,9 +228,6 @@ class DocumentEncoder:
         if facts == "topic":
             of_topic = {node for node, found in reached.items() if any(parent == topic for parent, _, _ in found)}
             mentions = [(mention, node) for mention, node in mentions if node in of_topic]
-        if self.config.missing and hiding is not None:
-            mentions, result.hidden = hide_facts(document, mentions, reached, self.graph, given, hiding)
-            reached = {node: result.hidden.without(facts) for node, facts in reached.items()}
         result.boundary_T = boundaries(document.tokens)[: len(result)].astype(np.int32)
         self._find_cues(result, [mention for mention, _ in mentions])
         slots = {node: slot for slot, node in enumerate(given)}
@@ -235,6 +235,8 @@ class DocumentEncoder:
         for mention, node in mentions:
             self._add_mention(result, mention, node, slots, last, reached)
         result.entities, result.given = list(slots), len(given)
+        if self.config.missing and hiding is not None:
+            self._hide(result, hiding)
         at_I = np.flatnonzero(result.slot_T >= 0)
         slot_I = result.slot_T[at_I]
         result.mention_words_I3 = np.stack([at_I, slot_I, 1 + np.maximum.accumulate(slot_I)], -1)
@@ -338,6 +340,14 @@ class DocumentEncoder:
             if (slot := slots.get(node)) is not None:
                 last[slot] = target
                 result.slot_T[target] = slot
+
+    def _hide(self, result: EncodedDocument, hiding: Hiding) -> None:
+        """Draw the starts whose facts are hidden; not of entities mentioned before, which need no fact."""
+        seen: set[int] = set(result.entities[: result.given])
+        for start, drawn in zip(result.starts, hiding.draw(result.surface, len(result.starts)).tolist(), strict=True):
+            listed = [path for path in start.paths if path.listed]
+            start.hides = drawn and start.type == Type.RELATED and bool(listed) and start.node not in seen
+            seen.add(start.node)
 
     def _in_window(self, last: int, target: int) -> bool:
         window = self.config.parent_window

@@ -188,7 +188,7 @@ class Trainer:
         size, rank = self.world.size, self.world.rank
         places = [place for place, line in enumerate(lines) if line.row % size == rank]
         pieces = [lines[place].piece for place in places]
-        chunk = self.builder.build(pieces or [Piece(None)], ahead=self.model.ahead)
+        chunk = self.builder.build(pieces or [Piece(None)], ahead=self.model.ahead, training=True)
         if size > 1:
             chunk = replace(chunk, share=Share(torch.tensor(places or [0]), len(lines)))
         return chunk.to(self.world.device), [lines[place].row for place in places]
@@ -196,7 +196,8 @@ class Trainer:
     def _loss(self, scores: Scores, lines: list[Line]) -> Tensor:
         """This process's part of the loss, times the number of processes, because gradients are averaged over them."""
         targets = _targets(lines)
-        loss = scores.regularisation.mean(targets, len(lines)) - scores.total_BT.sum() / targets
+        gain = scores.total_BT.sum() + scores.asked_BT.sum()
+        loss = scores.regularisation.mean(targets, len(lines)) - gain / targets
         return loss * self.world.size
 
     def _fail(self, what: str, lines: list[Line], scores: Scores, mine: list[int]) -> NoReturn:
@@ -293,7 +294,7 @@ class Trainer:
                 averaged=self.averager.steps,
                 parts=list(parts),
             )
-            self.state.save(parts, state)
+            self.state.save(parts, state, state.step)
             with files_of_run(self.run).update() as writer:
                 writer.bytes("metrics.jsonl", b"".join(msgspec.json.encode(record) + b"\n" for record in self.metrics))
         self.world.wait()

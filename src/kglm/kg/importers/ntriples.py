@@ -79,7 +79,7 @@ def _add_triple(subject: str, predicate: str, value: str, line: int, batch: Batc
         if subject.startswith(site) and (id := _term(value, "", terms)):
             batch.entity(id, None, (), title=unquote(subject[len(site) : -1]))
         return
-    if predicate.startswith(OWN) and _add_own(subject, predicate, value, batch):
+    if predicate.startswith(OWN) and _add_own(subject, predicate, value, line, batch):
         return
     head = _term(subject, "Q", terms)
     if predicate == RDF_TYPE and value == f"<{OWN_ENTITY}>" and head is not None:
@@ -100,7 +100,7 @@ def _add_triple(subject: str, predicate: str, value: str, line: int, batch: Batc
         _add_fact(head, predicate, value, line, batch, terms)
 
 
-def _add_own(subject: str, predicate: str, value: str, batch: Batch) -> bool:
+def _add_own(subject: str, predicate: str, value: str, line: int, batch: Batch) -> bool:
     """Add what `kglm kg export` writes besides facts; False for a fact."""
     literal = _LITERAL.match(value)
     id = own_id(subject.strip("<>"))
@@ -114,7 +114,7 @@ def _add_own(subject: str, predicate: str, value: str, batch: Batch) -> bool:
         batch.relations.append((id, _unescaped(literal[1])))
     else:
         batch.relations.append((id, ""))
-        batch.datatypes.append((id, _unescaped(literal[1])))
+        batch.datatype(line, id, _unescaped(literal[1]))
     return True
 
 

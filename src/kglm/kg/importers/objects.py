@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -20,6 +21,8 @@ FACT = frozenset(["head", "relation", "tail"])
 FACT_KEYS = FACT | {"rank", "qualifiers"}
 DESCRIBING = KEYS | NAMES | ALIASES | {"description", "title"}
 REMEDY = 'write {"head": …, "relation": …, "tail": …} or {"name": …, "relation": "value"}'
+
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class _Number(str):
@@ -62,7 +65,18 @@ def _objects(text: str, path: str, into: Reading) -> Iterator[tuple[Place, Any]]
             end = text.find("\n", position)
             position = len(text) if end < 0 else end
         else:
-            yield place, value
+            if _SURROGATE.search(text, counted, position) and not _is_unicode(value):
+                into.bad(place, "a text with a lone surrogate, which is no Unicode", "write the whole character")
+            else:
+                yield place, value
+
+
+def _is_unicode(value: Any) -> bool:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _text(value: Any) -> str | None:

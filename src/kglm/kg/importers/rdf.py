@@ -21,10 +21,9 @@ from kglm.kg.importers.ntriples import ALIAS, DESCRIPTION, DIRECT, LABEL, SAME_A
 from kglm.kg.importers.records import ImportOptions
 from kglm.kg.importers.statements import Described, Place, Reading, Statement, plain_value
 from kglm.kg.literals.column_types import ColumnType, check_decimals
-from kglm.kg.literals.dates import Date
+from kglm.kg.literals.dates import DAY, Date
 from kglm.kg.literals.quantities import Quantity
 from kglm.kg.literals.texts import text_id
-from kglm.kg.literals.written import read_dates
 from kglm.packed import open_binary
 
 SYNTAXES = {"turtle": "TURTLE", "trig": "TRIG", "jsonld": "JSON_LD", "rdfxml": "RDF_XML", "rdf-ntriples": "N_TRIPLES",
@@ -40,7 +39,8 @@ _NUMBERS = frozenset(XSD + name for name in ("decimal", "double", "float"))
 _TIMES = frozenset(XSD + name for name in ("date", "dateTime", "dateTimeStamp"))
 _YEARS = {XSD + "gYear": 9, XSD + "gYearMonth": 10}
 _TEXTS = frozenset([TYPE.replace("#type", "#langString"), *(XSD + name for name in ("string", "anyURI", "boolean"))])
-_YEAR = re.compile(r"(-?[0-9]{4,})(?:-([0-9]{2}))?(?:Z|[+-][0-9:]+)?")
+_YEAR = re.compile(r"(-?[0-9]{4,16})(?:-([0-9]{2}))?(?:Z|[+-][0-9:]+)?")
+_DAY = re.compile(r"(-?[0-9]{4,16})-([0-9]{2})-([0-9]{2})(?:T[0-9:.]+)?(?:Z|[+-][0-9:]+)?")
 
 
 class _Triple(NamedTuple):
@@ -182,16 +182,23 @@ def _add(triple: _Triple, names: _Names, into: Reading) -> None:
         into.statements.append(statement)
 
 
+def _historical(year: int) -> int:
+    """A year of RDF, where 0 is 1 BC, as a graph numbers it."""
+    return year if year > 0 else year - 1
+
+
 def _literal(literal: Any, relation: str, names: _Names, into: Reading) -> str | None:
     text, datatype = literal.value, literal.datatype.value
     if literal.language and literal.language.partition("-")[0] != names._language.partition("-")[0]:
         into.skipped["text in another language"] += 1
         return None
     if datatype in _TIMES:
-        return next(iter(read_dates(text[:10] if text[:1] != "-" else text).values())).id
+        match = _DAY.fullmatch(text)
+        if match is None:
+            raise LiteralError(f"{text!r} is no date")
+        return Date(DAY, _historical(int(match[1])), int(match[2]), int(match[3])).id
     if datatype in _YEARS and (match := _YEAR.fullmatch(text)):
-        year = int(match[1])
-        return Date(_YEARS[datatype], year if year > 0 else year - 1, int(match[2] or 0)).id
+        return Date(_YEARS[datatype], _historical(int(match[1])), int(match[2] or 0)).id
     if datatype in _NUMBERS:
         amount = Decimal(text)
         check_decimals(text, amount)

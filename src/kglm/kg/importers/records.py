@@ -7,8 +7,9 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from kglm.errors import LiteralError
+from kglm.errors import ConfigError, LiteralError
 from kglm.kg.ids import is_item_id, is_relation_id, mint, normalise_title
+from kglm.kg.literals.column_types import ColumnType
 from kglm.kg.literals.dates import Date
 from kglm.kg.literals.literal import canonical_literal, is_date, is_literal, is_text, literal_from_text
 from kglm.kg.literals.texts import text_of
@@ -127,6 +128,13 @@ class Batch:
 
     def fact(self, head: str, relation: str, tail: str, *, rank: int = 0, statement: str | None = None) -> None:
         self.facts.append((head, relation, tail, rank, statement))
+
+    def datatype(self, line: int, id: str, text: str) -> None:
+        """Add the type of the values of a relation, as `ColumnType` writes it."""
+        try:
+            self.datatypes.append((id, str(ColumnType.parse(text))))
+        except ConfigError as error:
+            self.problem(line, str(error), "unknown type of values")
 
     def source(self, statement: str, text: str) -> None:
         """Add a source of a statement: the id of a work, an address, or a text, which may be given by its id."""

@@ -66,7 +66,7 @@ def _add_description(cells: list[str], number: int, batch: Batch) -> None:
         batch.relations.append((id, text))
     elif what == DATATYPE:
         batch.relations.append((id, ""))
-        batch.datatypes.append((id, text))
+        batch.datatype(number, id, text)
     else:
         batch.entities.append((id, text or None, None) if what == DESCRIPTION else (id, None, text or None))
 
@@ -136,7 +136,7 @@ def is_id_line(line: bytes) -> bool:
     """True if a line of JSON has the keys of this format and ids; malformed lines count, as they are reported."""
     try:
         value = msgspec.json.decode(line)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return True
     if not isinstance(value, dict) or not value.keys() <= _LINE_KEYS:
         return False
@@ -193,7 +193,7 @@ def _add_relation(record: _Line, number: int, batch: Batch, terms: TermReader) -
         return
     batch.relations.append((id, " ".join((record.label or "").split())))
     if record.datatype:
-        batch.datatypes.append((id, record.datatype))
+        batch.datatype(number, id, record.datatype)
 
 
 def _add_qualifiers(

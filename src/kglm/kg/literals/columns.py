@@ -242,7 +242,7 @@ def _settle_unit(name: str, inference: Inference, readings: dict[int, _Reading],
     if type.unit is not None:
         return type
     numbers = {place: reading.number for place, reading in readings.items() if reading.number}
-    bare = [place for place, number in numbers.items() if not (number.sign or number.unit)]
+    bare = dict.fromkeys(place for place, number in numbers.items() if not (number.sign or number.unit))
     find = currency_of if type.kind == "money" else (lambda text: currency_of(text) or unit_of(text))
     units = {find(number.sign or number.unit) for place, number in numbers.items() if place not in bare} - {None}
     if not units:

@@ -9,8 +9,11 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 
+from kglm.answer.completion import GeneratedWord
 from kglm.answer.generate import GenerateConfig
+from kglm.answer.given import continued
 from kglm.answer.mentions import LinkedMention
+from kglm.answer.model import FactAwareLM
 from kglm.errors import KglmError
 from kglm.serve import bodies, views
 from kglm.serve.problems import Problem, from_error
@@ -20,7 +23,6 @@ from kglm.serve.work import LIGHT_WORDS, YieldPoint
 from kglm.text.article import article_from
 from kglm.text.document import to_json
 from kglm.text.marked import Passage, masked
-from kglm.text.tokenizer import detokenize
 
 NDJSON = "application/x-ndjson"
 CHARACTERS_PER_WORD = 6
@@ -38,6 +40,22 @@ async def complete(
     def task(_: YieldPoint) -> bodies.CompleteResponse:
         completion = service.complete(service.session_model(session), body).with_top(body.top)
         return bodies.CompleteResponse.model_validate(completion.to_json(reasons=body.reasons))
+
+    return await service.compute(request, task)
+
+
+@router.post("/ask")
+async def ask(request: Request, body: bodies.AskRequest, session: SessionName = None) -> bodies.AskResponse:
+    """Answer a question in a sentence, from facts of the graph, or say what is missing. For pretrained models."""
+    service = service_of(request)
+
+    def task(_: YieldPoint) -> bodies.AskResponse:
+        model = service.session_model(session)
+        if isinstance(model, FactAwareLM):
+            raise Problem(422, "this model answers no questions; complete a sentence instead", "not_pretrained")
+        spans = service.spans(model, service.words(model, body.text), body.entities)
+        reply = model.ask(body.text, spans, links=body.links, top=body.top, trust=body.trust)
+        return bodies.AskResponse.model_validate(reply.to_json(reasons=body.reasons))
 
     return await service.compute(request, task)
 
@@ -60,7 +78,8 @@ async def graph(request: Request, body: bodies.PromptRequest, session: SessionNa
     responses={
         200: {
             "description": 'Lines of JSON: first {"prompt", "mentions"}, then {"word", "p", "reason"} for each word, '
-            'last {"done", "text"}; or {"error"} if the generation fails.',
+            'last {"done", "text"}; or {"error"} if the generation fails. Words of pretrained models have "text", '
+            '"supported" as well.',
             "content": {NDJSON: {"schema": {"type": "string"}}},
         }
     },
@@ -82,20 +101,21 @@ def _generated_records(
     prompt = service.words(model, body.text)
     spans = service.spans(model, prompt, body.entities)
     config = GenerateConfig(body.words, body.temperature, body.top_p, body.seed, body.beam)
-    generated = model.generate(prompt, spans, config=config, links=body.links, pause=yield_point)
+    given, options = body.text if model.is_pretrained else prompt, service.options(model, body)
+    generated = model.generate(given, spans, config=config, links=body.links, pause=yield_point, **options)
     mentions = model.link(prompt, spans)
     if body.links == "none":
-        given = {(span.start, span.end) for span in spans}
-        mentions = [mention for mention in mentions if (mention.start, mention.end) in given]
-    words = list(prompt)
+        chosen = {(span.start, span.end) for span in spans}
+        mentions = [mention for mention in mentions if (mention.start, mention.end) in chosen]
+    words: list[GeneratedWord] = []
     for word in generated:
-        if len(words) == len(prompt):
+        if not words:
             yield _linked_prompt(prompt, mentions)
-        words.append(word.word)
+        words.append(word)
         yield word.to_json()
-    if len(words) == len(prompt):
+    if not words:
         yield _linked_prompt(prompt, mentions)
-    yield {"done": True, "text": detokenize(words)}
+    yield {"done": True, "text": continued(body.text, prompt, words)}
 
 
 async def _json_lines(first: dict[str, Any], others: AsyncIterator[dict[str, Any]]) -> AsyncIterator[bytes]:

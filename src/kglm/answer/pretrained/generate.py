@@ -1,0 +1,296 @@
+"""Text of a pretrained model, subword by subword, by sampling or beam search; its names come from facts of the graph.
+
+A subword is drawn from its distribution, and then one of the ways to it in proportion to its share: a plain subword,
+the beginning of a name by a fact, or the next subword of a name. Three rules keep names, dates and numbers as the graph
+writes them: a name that has begun goes on until it is one; nothing is added to a name without a blank; no digit follows
+a number. In grounded mode, other words that state a name, a date or a number are not drawn at all, unless the prompt
+has them.
+
+Names that the base says are linked when the next word shows that they have ended; names that come from the graph are
+linked at once. From then on, their facts can be said.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from kglm.answer.generate import GenerateConfig, repeated
+from kglm.answer.pretrained.support import Support, begins_sentence, is_claim
+from kglm.heads.following import Derivation, Following
+from kglm.heads.local import Link
+from kglm.heads.model import Type
+from kglm.heads.passage import Passage
+from kglm.heads.reading import Reading
+from kglm.heads.scoring import Running
+
+MOST_PROBABLE = 256
+"""Subwords among which one is drawn."""
+Linking = Callable[[Passage, Sequence[Link]], list[Link]]
+"""Links the names of a text; links of earlier names are given."""
+
+
+class Piece(NamedTuple):
+    """A generated subword: its characters in the added text, its probability, and the way to it."""
+
+    begin: int
+    end: int
+    p: float
+    way: Derivation
+    fact: tuple[int, int]
+    """Parent and relation of the fact that began the name; −1 without one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Draft:
+    """A text that is being generated."""
+
+    reading: Reading
+    pieces: tuple[Piece, ...] = ()
+    fact: tuple[int, int] = (-1, -1)
+    """The fact that began the running mention."""
+    after_number: bool = False
+    """True right after a number of the graph, and a point or comma."""
+    after_name: bool = False
+    """True right after the end of a name of the graph."""
+    log_p: float = 0.0
+    links: tuple[Link, ...] = ()
+    """Links of names that have ended."""
+
+    @property
+    def running(self) -> Running | None:
+        """The name of the graph that is being said."""
+        return next(iter(self.reading.weights)) if self.pieces else None
+
+    @property
+    def text(self) -> str:
+        """The text that was added."""
+        return self.reading.text.added  # type: ignore[attr-defined,no-any-return]
+
+
+class Generator:
+    """Draws subwords."""
+
+    def __init__(self, support: Support, linking: Linking, config: GenerateConfig, *, grounded: bool) -> None:
+        self._support, self._linking, self._config, self._grounded = support, linking, config, grounded
+        self._rng = np.random.default_rng(config.seed)
+
+    def sample(self, reading: Reading, pause: Callable[[], None]) -> Iterator[Draft]:
+        """Drafts, each one subword longer; ends with the end of the text."""
+        draft = Draft(reading, links=reading.linked.links)
+        while True:
+            pause()
+            following = Following.of(draft.reading)
+            ids, p_N = self._candidates(draft, following)
+            chosen = self._draw(p_N)
+            if chosen is None or ids[chosen] in self._ends(draft):
+                return
+            draft = self._extended(draft, following, ids[chosen], float(p_N[chosen]))
+            yield draft
+
+    def beam(self, reading: Reading, words: int, pause: Callable[[], None]) -> Draft:
+        """The most probable text that beam search finds."""
+        beam = [Draft(reading.fork(), links=reading.linked.links)]
+        for _ in range(4 * words + 8):
+            if all(self._is_long(draft, words) for draft in beam):
+                break
+            found: list[tuple[float, Draft, Following | None, int, float]] = []
+            for draft in beam:
+                if self._is_long(draft, words):
+                    found.append((draft.log_p, draft, None, -1, 1.0))
+                    continue
+                pause()
+                following = Following.of(draft.reading)
+                ids, p_N = self._candidates(draft, following)
+                for k in np.argsort(-p_N, kind="stable")[: self._config.beam].tolist():
+                    if p_N[k] > 0 and ids[k] not in self._ends(draft):
+                        found.append((draft.log_p + math.log(p_N[k]), draft, following, ids[k], float(p_N[k])))
+            if not found:
+                break
+            found.sort(key=lambda each: -each[0])
+            beam = [
+                draft
+                if following is None
+                else self._extended(replace(draft, reading=draft.reading.fork()), following, id, p)
+                for _, draft, following, id, p in found[: self._config.beam]
+            ]
+        return beam[0]
+
+    @staticmethod
+    def _is_long(draft: Draft, words: int) -> bool:
+        return len(draft.text.split()) > words
+
+    @staticmethod
+    def _ends(draft: Draft) -> frozenset[int]:
+        return draft.reading.reader.tables.base.subwords.special
+
+    # Candidates
+
+    def _candidates(self, draft: Draft, following: Following) -> tuple[list[int], np.ndarray]:
+        """The most probable subwords that may follow, with their probabilities."""
+        names = draft.reading.reader.tables.names
+        running = draft.running
+        if running is not None:
+            children = names.children(*running)
+            if children.kinds and not children.complete:
+                p_of = following.next_of(running)
+                return list(p_of), np.array(list(p_of.values()))
+        outside_V = following.outside_V if not self._grounded else following.plain * following.reading.log_p_V.exp()
+        name_V = following.p_V - following.outside_V
+        kept = self._allowed(draft, outside_V)
+        p_V = name_V + torch.where(kept, outside_V, 0.0)
+        best = p_V.topk(min(MOST_PROBABLE, len(p_V)))
+        ids, p_N = best.indices.tolist(), best.values.double().clamp(min=0).numpy().copy()
+        if draft.reading.text.passage.text[-1:].isspace():
+            texts = draft.reading.reader.tables.base.subwords.texts
+            p_N[[k for k, id in enumerate(ids) if texts[id][:1] == " "]] = 0
+        if self._config.repeat and (self._config.beam or not self._config.temperature):
+            again = _repeated_ids(draft.reading.text.passage.ids, self._config.repeat)
+            p_N[[k for k, id in enumerate(ids) if id in again]] = 0
+        return ids, p_N
+
+    def _allowed(self, draft: Draft, outside_V: Tensor) -> Tensor:
+        """Mask of the plain subwords that may follow; only probable ones are examined."""
+        texts = draft.reading.reader.tables.base.subwords.texts
+        allowed_V = torch.zeros(len(outside_V), dtype=torch.bool)
+        ends = self._ends(draft)
+        for id in outside_V.topk(min(2 * MOST_PROBABLE, len(outside_V))).indices.tolist():
+            allowed_V[id] = id in ends or self._may_follow(draft, texts[id])
+        return allowed_V
+
+    def _may_follow(self, draft: Draft, piece: str) -> bool:
+        if not piece:
+            return False
+        if draft.after_name and (piece[0].isalnum() or (piece[0] == "-" and piece[1:2].isalnum())):
+            return False
+        if draft.after_number and piece[0].isdigit():
+            return False
+        return not self._grounded or self._is_grounded(draft, piece)
+
+    def _is_grounded(self, draft: Draft, piece: str) -> bool:
+        """True if a plain subword states no name, date or number that the prompt does not have."""
+        text = draft.text
+        word, before = _last_word(text)
+        stripped = piece.lstrip()
+        if not stripped:
+            return piece != " "  # it begins a number
+        begins = piece[0].isspace() or not word
+        if begins or not stripped[0].isalnum():  # the word before has ended
+            complete = not word or word in self._support.prompt or not is_claim(word, before) or self._is_name(draft)
+            if not complete:
+                return False
+            if not stripped[0].isalnum():
+                return True
+            new, previous = stripped, word or before
+        else:
+            new, previous = word + stripped, before
+        if not is_claim(new, previous):
+            return not (new[:1].isupper() and not begins_sentence(previous) and len(new) > 1)
+        return any(each.startswith(new) for each in self._support.prompt)
+
+    @staticmethod
+    def _is_name(draft: Draft) -> bool:
+        """True if the last word was said by a fact."""
+        return draft.after_name or bool(draft.pieces and draft.pieces[-1].way.after is not None)
+
+    def _draw(self, p_N: np.ndarray) -> int | None:
+        """Index of the next subword; None if none has probability."""
+        if not p_N.any():
+            return None
+        if not self._config.temperature:
+            return int(p_N.argmax())
+        with np.errstate(divide="ignore"):
+            share_N = np.exp((np.log(p_N) - np.log(p_N.max())) / self._config.temperature)
+        order = np.argsort(-share_N, kind="stable")
+        until = np.cumsum(share_N[order])
+        kept = order[: int(np.searchsorted(until, self._config.top_p * until[-1])) + 1]
+        until = np.cumsum(share_N[kept])
+        place = int(np.searchsorted(until, self._rng.random() * until[-1], side="right"))
+        return int(kept[min(place, len(kept) - 1)])
+
+    def _way(self, draft: Draft, following: Following, id: int) -> Derivation:
+        """Draw one of the ways to a subword; the most probable one without temperature."""
+        running = draft.running
+        ways = following.derivations(id)
+        if running is not None:
+            children = draft.reading.reader.tables.names.children(*running)
+            if children.kinds and not children.complete:
+                ways = [way for way in ways if way.kind == Type.CONTINUE]
+                if not ways:  # its probability is 0 in single precision
+                    ways = [Derivation(1.0, Type.CONTINUE, Running(running.node, (*running.prefix, id)), running)]
+        if not self._may_follow(draft, draft.reading.reader.tables.base.subwords.texts[id]):
+            ways = [way for way in ways if way.after is not None] or ways
+        if not self._config.temperature or self._config.beam:
+            return _best_way(ways)
+        until = np.cumsum([way.p for way in ways])
+        return ways[min(int(np.searchsorted(until, self._rng.random() * until[-1], side="right")), len(ways) - 1)]
+
+    # Extension
+
+    def _extended(self, draft: Draft, following: Following, id: int, p: float) -> Draft:
+        """The draft with one more subword."""
+        way = self._way(draft, following, id)
+        reading = draft.reading.step(id, {way.after: 1.0})
+        tables = reading.reader.tables
+        before = len(draft.text)
+        fact = (way.parent, way.relation) if way.kind == Type.RELATED else draft.fact if way.after else (-1, -1)
+        piece = Piece(before, len(reading.text.added), p, way, fact)  # type: ignore[attr-defined]
+        links, changed = draft.links, False
+        if way.after is not None:
+            children = tables.names.children(*way.after)
+            start, end = reading.position - len(way.after.prefix), reading.position
+            kept = tuple(link for link in links if link.start < start or link.end <= start)
+            links, changed = kept, kept != links
+            if children.complete and not tables.graph.are_literals([way.after.node])[0]:
+                links, changed = (*links, Link(start, end, way.after.node)), True
+        elif draft.running is None and self._ends_name(draft, reading):
+            linked = self._linking(draft.reading.text.passage, links)
+            changed = len(linked) != len(links)
+            links = tuple(linked)
+        if changed:
+            reading = reading.with_links(links)
+        ended = draft.running is not None and way.after is None
+        text = tables.base.subwords.texts[id]
+        number = draft.text[-1:].isdigit() if ended else draft.after_number
+        after_number = way.after is None and number and text in (",", ".")
+        complete = way.after is not None and tables.names.children(*way.after).complete
+        return Draft(
+            reading, (*draft.pieces, piece), fact, after_number, complete, draft.log_p + math.log(max(p, 1e-30)), links
+        )
+
+    @staticmethod
+    def _ends_name(draft: Draft, reading: Reading) -> bool:
+        """True if a word begins after a capitalized one, and is not capitalized itself."""
+        if not draft.pieces or not bool(reading.text.passage.begins_T[-1]):
+            return False
+        word, _ = _last_word(draft.text)
+        new = reading.text.added[len(draft.text) :].lstrip()  # type: ignore[attr-defined]
+        return word[:1].isupper() and not new[:1].isupper()
+
+
+def _best_way(ways: Sequence[Derivation]) -> Derivation:
+    """The most probable way; facts that lead to the same name count together."""
+    mass: dict[object, float] = {}
+    for way in ways:
+        mass[way.after] = mass.get(way.after, 0.0) + way.p
+    return max(ways, key=lambda way: (mass[way.after], way.p))
+
+
+def _last_word(text: str) -> tuple[str, str | None]:
+    """The word that a text ends with, without punctuation before it, and the word before; "" after a blank."""
+    if not text or text[-1].isspace():
+        before = text.split()
+        return "", before[-1] if before else None
+    words = text.split()
+    return words[-1].lstrip("\"'“‘("), words[-2] if len(words) > 1 else None
+
+
+def _repeated_ids(ids: Sequence[int], length: int) -> set[int]:
+    """Subwords that would repeat an earlier sequence."""
+    return {int(id) for id in repeated([str(id) for id in ids], length)}

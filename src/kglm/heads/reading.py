@@ -1,0 +1,259 @@
+"""What the heads say at the end of a text, and as it grows subword by subword.
+
+    reader = Reader(heads, tables, trust=2.0)
+    reading = reader.read(GrowingText.of(text_passage("Marie Curie was born in", subwords), subwords), links)
+    reading.scores                    # p(type), facts, … of the next subword; see also `following`
+    longer = reading.step(id)
+
+A given text is read as a passage, by the same functions as in training; each further subword costs one step of the base
+and one position of the heads. Readings are immutable; those of one text share the base's keys and values (`fork` gives
+a copy of its own, for beams). The posterior of the running mention is exact: see `scoring`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from kglm.heads.all_names import Range
+from kglm.heads.clauses import clause_texts
+from kglm.heads.features import Features, next_log_probs
+from kglm.heads.growing import BaseStates, Growing, States, words_before
+from kglm.heads.local import Link, LocalEntities, sentence_starts
+from kglm.heads.model import ClauseScores, Heads
+from kglm.heads.prepared import (
+    Prepared,
+    Start,
+    begun_names,
+    cue_entries,
+    following_names,
+    owned_relations,
+    place_tensors,
+    prepare,
+    slot_starts,
+    type_features,
+)
+from kglm.heads.scoring import PassageScores, Running, State, score_text, step
+from kglm.heads.tables import GraphTables
+from kglm.model.arrays import Ints
+from kglm.text.document import END
+
+
+@dataclass(frozen=True, eq=False)
+class Reader:
+    """Heads on one graph, with a trust."""
+
+    heads: Heads
+    tables: GraphTables
+    trust: float = 0.0
+    """Added to the scores of facts and of going on with names: 0 is the trained model, −inf the base alone."""
+
+    @cached_property
+    def vector_RK(self) -> Tensor:
+        """v_r of all relations."""
+        with torch.no_grad():
+            return self.heads.relation_vectors(self.tables.key_RD)
+
+    def read(self, text: Growing, links: Sequence[Link] = ()) -> Reading:
+        """Read a given text in which entities are linked."""
+        passage, count = text.passage, len(text.passage.ids)
+        states = BaseStates(self.tables.base)
+        found = states.last(passage.ids, count + 1)
+        with torch.no_grad():
+            g_1TG, recurrent = self.heads.states(found.middle_TD[None], found.last_TD.half()[None])
+        linked = LinkedEntities.of(self.tables, links, self.heads.config.max_tails)
+        weights: dict[State, float] = {None: 1.0}
+        origins: dict[int, tuple[PassageScores, int]] = {}
+        if count and len(linked.local):
+            ids_T = torch.tensor(passage.ids)
+            base = next_log_probs(self.tables.base, found.last_TD[:-1], ids_T)
+            features = Features(ids_T, found.middle_TD[:-1], found.last_TD[:-1].half(), *base)
+            prepared = prepare(passage, features, self.tables, links, self.heads.config.max_tails)
+            scores = PassageScores.of(
+                self.heads, prepared, trust=self.trust, g_TG=g_1TG[0, :-1], starts=linked.starts,
+                vector_RK=self.vector_RK,
+            )  # fmt: skip
+            weights = score_text(scores).end
+            origins = {t: (scores, t) for t in _beginnings(weights, count)}
+        last = States(found.middle_TD[-1:], found.last_TD[-1:])
+        begun = self._begun(text)
+        return Reading(self, text, linked, states, recurrent, g_1TG[0, -1:], last, begun, weights, origins, at_end=True)
+
+    def _begun(self, text: Growing) -> Range | None:
+        """The names that the last subwords of a text begin."""
+        where: Range | None = None
+        if self.tables.all_names is not None:
+            for id, begins in zip(text.passage.ids, text.passage.begins_T.tolist(), strict=True):
+                where = following_names(self.tables.all_names, where, id, begins=begins)
+        return where
+
+
+def _beginnings(weights: dict[State, float], count: int) -> set[int]:
+    """Positions at which the running mentions of a text of `count` subwords begin."""
+    return {count - len(state.prefix) for state in weights if state is not None}
+
+
+@dataclass(frozen=True, eq=False)
+class LinkedEntities:
+    """The entities that are linked in a text, and their facts."""
+
+    links: tuple[Link, ...]
+    local: LocalEntities
+    has_PR: Tensor
+    large_PR: Tensor
+    starts: list[dict[int, list[Start]]]
+    first_N: Tensor
+    """First subwords of the names that the facts offer."""
+
+    @classmethod
+    def of(cls, tables: GraphTables, links: Sequence[Link], max_tails: int) -> LinkedEntities:
+        """Look up the facts; relations with more than `max_tails` tails are not enumerated."""
+        local = LocalEntities(tables.graph, links)
+        slots = range(len(local))
+        tables.names.prepare(
+            node for slot in slots for node in local.mentioned.edges(slot).with_at_most(max_tails).tail.tolist()
+        )
+        starts = [slot_starts(local, tables, slot, max_tails) for slot in slots]
+        first_N = torch.tensor(sorted(set[int]().union(*starts)), dtype=torch.int64)
+        return cls(tuple(links), local, *owned_relations(local, tables, max_tails), starts, first_N)
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """The state after a text; it predicts the next subword."""
+
+    reader: Reader
+    text: Growing
+    linked: LinkedEntities
+    states: BaseStates
+    recurrent: Tensor
+    g_1G: Tensor
+    state: States
+    begun: Range | None
+    """Names of the graph that the last subwords begin."""
+    weights: dict[State, float]
+    """Posterior of the running mention; sums to 1."""
+    origins: dict[int, tuple[PassageScores, int]]
+    """What the heads said where the running mentions begin, by position."""
+    at_end: bool = False
+    """True at the end of a prompt, where the sentence encoder always looks at the clause."""
+
+    @property
+    def position(self) -> int:
+        """Number of subwords read."""
+        return len(self.text.passage.ids)
+
+    @cached_property
+    def _logits_V(self) -> Tensor:
+        return self.reader.tables.base.model.logits(self.state.last_TD)[0]
+
+    @cached_property
+    def log_p_V(self) -> Tensor:
+        """log p_B of each subword."""
+        return self._logits_V.log_softmax(-1)
+
+    @cached_property
+    def surface(self) -> list[str]:
+        """The words before the next one."""
+        return words_before(self.text.passage)
+
+    @cached_property
+    def prepared(self) -> Prepared:
+        """The next position, as a passage of one subword that is not known."""
+        tables, linked = self.reader.tables, self.linked
+        none = torch.zeros(0)
+        features = Features(
+            none.long(), self.state.middle_TD, self.state.last_TD.half(), self._logits_V.logsumexp(-1)[None], none
+        )
+        row_Y, k_Y, value_Y3 = cue_entries(tables.cues.relations(self.surface, len(self.surface) - 1, 1))
+        cue_index = torch.from_numpy(row_Y), torch.from_numpy(k_Y), torch.from_numpy(value_Y3).float()
+        names = tables.all_names
+        ways = [] if names is None or self.begun is None else [(0, names.continuations(self.begun))]
+        begun = begun_names(ways, 1, features, tables)
+        offered_1 = self.log_p_V[linked.first_N].exp().sum()[None]
+        places = linked.local.places(self.position + 1, self._sentence_starts())
+        return Prepared(
+            self.text.passage,
+            features,
+            tables,
+            linked.local,
+            place_tensors(places.last()),
+            linked.has_PR,
+            linked.large_PR,
+            cue_index,
+            self.reader.heads.config.max_tails,
+            type_features(offered_1, cue_index, begun),
+            begun,
+        )
+
+    def _sentence_starts(self) -> Ints:
+        """For each subword and the next one, the position at which its sentence begins."""
+        first_T = sentence_starts(self.text.passage)
+        next_first = first_T[-1] if len(first_T) and self.surface[-1] != END else self.position
+        return np.append(first_T, next_first)
+
+    @cached_property
+    def scores(self) -> PassageScores:
+        """What the heads say of the next subword, as the scores of one position."""
+        return PassageScores.of(
+            self.reader.heads, self.prepared, trust=self.reader.trust, g_TG=self.g_1G, base_V=self.log_p_V,
+            look=self._look, starts=self.linked.starts, vector_RK=self.reader.vector_RK,
+        )  # fmt: skip
+
+    def _look(self, likely_1: Tensor) -> ClauseScores | None:
+        meanings = self.reader.tables.meanings
+        if meanings is None or not len(self.linked.local) or not (self.at_end or bool(likely_1.any())):
+            return None
+        texts = clause_texts(self.text.passage, self.linked.links, [self.position])
+        clause_1C = meanings.clauses(texts)
+        return ClauseScores(torch.zeros(1, dtype=torch.int64), clause_1C, meanings.similarities(clause_1C))
+
+    def step(self, id: int, weights: dict[State, float] | None = None) -> Reading:
+        """Read one more subword; `weights` are the posterior of the running mention after it, if it is chosen."""
+        if weights is None:
+            weights = self.posterior(id)
+        text, tables = self.text.extended(id), self.reader.tables
+        passage = text.passage
+        state = self.states.last(passage.ids, 1)
+        with torch.no_grad():
+            g_11G, recurrent = self.reader.heads.states(
+                state.middle_TD[None], state.last_TD.half()[None], self.recurrent
+            )
+        begun = self.begun
+        if tables.all_names is not None:
+            begun = following_names(tables.all_names, begun, id, begins=bool(passage.begins_T[-1]))
+        beginnings = _beginnings(weights, self.position + 1)
+        origins = {t: place for t, place in self.origins.items() if t in beginnings}
+        if self.position in beginnings:
+            origins[self.position] = self.scores, 0
+        return Reading(
+            self.reader, text, self.linked, self.states, recurrent, g_11G[0], state, begun, weights, origins
+        )  # fmt: skip
+
+    def posterior(self, id: int) -> dict[State, float]:
+        """Posterior of the running mention after one more subword."""
+        if not len(self.linked.local) and self.weights.keys() == {None}:
+            return {None: 1.0}
+        return step(self.scores, 0, id, self.weights, float(self.log_p_V[id].exp()))[1]
+
+    def with_links(self, links: Sequence[Link]) -> Reading:
+        """The same text with other links, from here on."""
+        linked = LinkedEntities.of(self.reader.tables, links, self.reader.heads.config.max_tails)
+        return replace(self, linked=linked)
+
+    def with_weights(self, weights: dict[State, float]) -> Reading:
+        """The same text, given the running mention."""
+        return replace(self, weights=weights)
+
+    def fork(self) -> Reading:
+        """A copy with keys and values of its own."""
+        return replace(self, states=self.states.fork())
+
+    def origin(self, running: Running) -> tuple[PassageScores, int] | None:
+        """What the heads said where a running mention begins, and the row of it."""
+        return self.origins.get(self.position - len(running.prefix))
