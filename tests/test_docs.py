@@ -39,7 +39,14 @@ SKIPPED_COMMANDS = {
     "kglm quickstart": "takes minutes; tests/test_quickstart.py runs a small one",
     "kglm serve": "runs until Ctrl-C; tests/serve starts servers",
     "kglm annotate enwiki-latest": "needs a dump of Wikipedia and a Ray cluster; see tests/annotate/test_on_ray.py",
+    "kglm evaluate heads-run": "needs a pretrained model; see tests/evaluate/test_heads.py",
+    "kglm table perplexity --run heads-run": "needs a pretrained model; see tests/evaluate/test_heads.py",
+    "kglm features": "needs a pretrained model; see tests/heads/test_feature_jobs.py",
     "kglm evaluate smollm2": "needs a pretrained model; see tests/evaluate/test_pretrained.py",
+    "kglm kg show world": "unpacks the bundled world for ten seconds; tests/worlds uses a small one",
+    "kglm kg find world": "as above",
+    "kglm world --to": "as above",
+    'kglm kg edit my.kg --set "France | capital | Lyon"': "as above",
     "kglm table completion prompts.jsonl --run model --run smollm2": "needs a pretrained model",
 }
 """Beginnings of commands that are not run, and why. All other command lines must be commands of kglm, and are run."""

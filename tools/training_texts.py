@@ -30,8 +30,6 @@ from kglm.writing.verbalise import _facts
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks" / "pretrained"))
 
 ENDINGS = (".", ".", ".", ".", ".", ",", ";", " .")
-A_RELATION = 420
-"""Sentences of T-REx for each relation."""
 
 
 def statements(graph: KnowledgeGraph, wordings: dict[str, list[str]], drawer: FactDrawer, count: int) -> list[Document]:
@@ -62,15 +60,15 @@ def questions(graph: KnowledgeGraph, drawer: FactDrawer, count: int) -> list[Doc
     return found
 
 
-def trex(path: Path, graph: KnowledgeGraph, without: set[str]) -> list[Document]:
-    """Sentences of T-REx whose two entities are found."""
+def trex(path: Path, graph: KnowledgeGraph, without: set[str], count: int) -> list[Document]:
+    """Sentences of T-REx whose two entities are found, at most `count` for each relation."""
     found, taken = [], Counter[str]()
     with gzip.open(path, "rt") as lines:
         rows = [json.loads(line) for line in lines]
     random.Random(0).shuffle(rows)
     for row in rows:
         text, relation = row["masked"], row["relation"]
-        if relation in without or taken[relation] >= A_RELATION or text.count("[MASK]") != 1:
+        if relation in without or taken[relation] >= count or text.count("[MASK]") != 1:
             continue
         place = text.index("[MASK]")
         text = text.replace("[MASK]", row["obj_surface"])
@@ -109,6 +107,7 @@ def main() -> None:
     parser.add_argument("--hold-out-wordings", action="store_true")
     parser.add_argument("--statements", type=int, default=16_000)
     parser.add_argument("--questions", type=int, default=12_000)
+    parser.add_argument("--trex-sentences", type=int, default=420, help="for each relation")
     args = parser.parse_args()
     lines = args.without.read_text().splitlines() if args.without else []
     without = {line.split()[0] for line in lines if line.strip() and not line.startswith("#")}
@@ -127,7 +126,7 @@ def main() -> None:
         made = {
             "wordings": statements(graph, wordings, worded, args.statements),
             "questions": questions(graph, drawer, args.questions),
-            "trex": trex(args.trex, graph, without),
+            "trex": trex(args.trex, graph, without, args.trex_sentences),
         }
     for name, documents in made.items():
         write_documents(args.to / f"{name}.jsonl", documents)

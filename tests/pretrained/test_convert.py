@@ -164,6 +164,16 @@ class TestRefused:
         with pytest.raises(DataError, match="the tokenizer has a subword 5000, the model"):
             BaseModel.open(copy)
 
+    def test_code_of_a_model_is_not_run_and_nobody_is_asked(self, english: Path, tmp_path: Path) -> None:
+        copy = Path(shutil.copytree(english, tmp_path / "copy"))
+        settings = json.loads((copy / "tokenizer_config.json").read_text())
+        settings |= {"tokenizer_class": "Own", "auto_map": {"AutoTokenizer": ["own.Own", "own.OwnFast"]}}
+        (copy / "tokenizer_config.json").write_text(json.dumps(settings))
+        (copy / "own.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nclass Own: pass\nclass OwnFast: pass\n")
+        with pytest.raises(DataError, match="no tokenizer that can be used"):
+            BaseModel.open(copy)
+        assert not (tmp_path / "ran").exists()
+
     def test_a_panic_of_the_tokenizer_library(self, english: Path) -> None:
         class PanicException(BaseException):
             """As Rust's libraries raise it: it is no Exception."""

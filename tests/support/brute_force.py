@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from kglm.kg.literals.literal import is_text
-from kglm.model.buckets import bucket, frequency_bucket
+from kglm.model.buckets import bucket
 from kglm.model.types import Type
 from kglm.text.document import END, START
 from support.toys import CUE_NAMES, STATEMENTS, Step, Toy, candidates, given, leads
@@ -83,7 +83,7 @@ def entity_bias(toy: Toy, node: int, own: set[int]) -> float:
     )
     count = toy.builder.introductions.get(node, 0) - (node in own)
     return bias + (
-        float(latent.new_entities.frequency_Q[frequency_bucket(max(count, 0))]) if config.frequency_bias else 0.0
+        float(latent.new_entities.frequency_Q[1 + bucket(count) if count > 0 else 0]) if config.frequency_bias else 0.0
     )
 
 

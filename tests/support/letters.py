@@ -247,8 +247,13 @@ def brute_force(world: LetterWorld, prepared: Prepared) -> float:
         tails: dict[int, list[int]] = {}
         for relation, tail in zip(*tables.graph.edges(prepared.local.mentioned.nodes[p]), strict=True):
             tails.setdefault(int(relation), []).append(int(tail))
+        with torch.no_grad():
+            own = vector_RK[sorted(tails)].mean(0)
+            fits = (vector_RK @ (heads.fits.weight @ own) / math.sqrt(heads.config.relation)).tolist()
+        for r in range(tables.graph.relation_count, len(fits)):
+            fits[r] += heads.config.outside
         scores = {
-            r: float(relation_TR[t, r]) + (0.0 if r in tails else float(handicap_T[t]))
+            r: float(relation_TR[t, r]) + (0.0 if r in tails else float(handicap_T[t]) + fits[r])
             for r in range(len(vector_RK))
             if r in tails or heads.config.missing
         }

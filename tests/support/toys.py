@@ -18,7 +18,7 @@ from kglm.kg.tail_features import TailFeatureReader
 from kglm.model.aliases import AliasTable
 from kglm.model.awd_lstm import AwdLstm
 from kglm.model.base import KglmConfig, Scores
-from kglm.model.buckets import frequency_bucket
+from kglm.model.buckets import frequency_buckets
 from kglm.model.cues import Cues
 from kglm.model.encoders.awd_lstm import EncoderConfig
 from kglm.model.entities import EntityTable, relation_words
@@ -152,7 +152,7 @@ def make_toy(
         vectors,
         torch.arange(len(graph)),
         real,
-        torch.tensor([frequency_bucket(introductions.get(node, 0)) for node in real.tolist()]),
+        torch.from_numpy(frequency_buckets(np.array([introductions.get(node, 0) for node in real.tolist()]))),
         relations,
         relation_words(graph, vocabulary, lambda name: [name, "is"]),
     )

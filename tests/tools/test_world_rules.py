@@ -25,7 +25,8 @@ KM2, METRE = "http://www.wikidata.org/entity/Q712226", "http://www.wikidata.org/
 RULES = Path(__file__).parents[2] / "tools" / "world_rules"
 RELATIONS = {
     "P31": "instance of", "P36": "capital", "P1376": "capital of", "P38": "currency", "P26": "spouse", "P40": "child",
-    "P22": "father", "P25": "mother", "P21": "sex or gender", "P17": "country", "P569": "date of birth", "P47": "border",
+    "P22": "father", "P25": "mother", "P21": "sex or gender", "P17": "country", "P569": "date of birth",
+    "P47": "border",
     "P570": "date of death", "P1082": "population", "P19": "place of birth", "P106": "occupation", "P30": "continent",
     "P27": "country of citizenship", "P57": "director", "P577": "publication date", "P37": "official language",
     "P576": "dissolved", "P131": "located in", "P279": "subclass of",
@@ -53,7 +54,7 @@ class TestNames:
         [
             ("Lan\\u0161kroun", "Lanškroun"),
             ("Dido , Queen of Carthage", "Dido, Queen of Carthage"),
-            ("I Ca n't Take ( It )", "I Can't Take (It)".replace("Can't", "can't")),
+            ("I ca n't Take ( It )", "I can't Take (It)"),
             ('"kavan"', "kavan"),
             ("seventh - generation video game consoles", "seventh-generation video game consoles"),
             ("chess.", "chess"),
@@ -61,7 +62,7 @@ class TestNames:
         ],
     )
     def test_cleaned(self, text: str, cleaned: str) -> None:
-        assert names.clean(text).casefold() == cleaned.casefold()
+        assert names.clean(text) == cleaned
 
     @pytest.mark.parametrize(
         "name",
@@ -73,10 +74,10 @@ class TestNames:
         assert names.with_capitals(name.lower()) == name
 
     @pytest.mark.parametrize(
-        "label", ["third season", "in 1962", "the original game", "26th", "september 1927", "2014"]
+        "label", ["third season", "in 1962", "the original game", "26th", "september 1927", "novel of the same name"]
     )
     def test_words_that_name_nothing(self, label: str) -> None:
-        assert names.is_generic(label) or label.isdecimal()
+        assert names.is_generic(label)
 
     @pytest.mark.parametrize("label", ["Second Life", "The Game of Thrones", "1984", "In Utero", "One Piece", "season"])
     def test_words_that_name_something(self, label: str) -> None:
@@ -123,15 +124,13 @@ class TestNames:
 
 class TestDates:
     def test_a_year_beside_a_day(self) -> None:
-        assert (
-            choose_dates("P569", [day(1990, 5, 3), day(1990), day(1990, 1)])[0] == [day(1990, 5, 3), day(1990, 1)][:1]
-        )
+        assert choose_dates("P569", [day(1990, 5, 3), day(1990), day(1990, 5)])[0] == [day(1990, 5, 3)]
 
     def test_one_exact_date_wins_over_a_year_near_it(self) -> None:
         assert choose_dates("P569", [day(1981, 12, 2), day(1982)])[0] == [day(1981, 12, 2)]
 
     def test_two_days_of_one_year_leave_the_year(self) -> None:
-        assert choose_dates("P570", [day(1725, 1, 28), day(1725, 2, 8)])[0] == [day(1725).replace("-00-00", "-00-00")]
+        assert choose_dates("P570", [day(1725, 1, 28), day(1725, 2, 8)])[0] == [day(1725)]
 
     def test_two_days_of_one_month_leave_the_month(self) -> None:
         assert choose_dates("P570", [day(1903, 5, 8), day(1903, 5, 9)])[0] == [day(1903, 5)]
@@ -177,6 +176,12 @@ class TestCleaning:
         assert [graph.label(id) for id in ("Q1", "Q2", "Q3")] == ["Joe Jackson", "Lemmy", "bridge"]
         assert "Q5" in graph.tails("Q2", "P31") and is_named(graph, "Q1")
 
+    def test_a_label_that_misspells_the_title(self) -> None:
+        graph = graph_of({"Q5": "human", "Q1": "Merryl Streep", "Q2": "Portland"}, "Q1 P31 Q5", "Q2 P17 Q5")
+        graph.names["Q1"].title, graph.names["Q2"].title = "Meryl Streep", "Portland, Oregon"
+        cleaning.clean_names(graph)
+        assert (graph.label("Q1"), graph.label("Q2")) == ("Meryl Streep", "Portland")
+
     def test_facts_about_the_encyclopedia_and_of_lost_entities(self) -> None:
         graph = graph_of({"Q1": "A", "Q2": "Category:A"}, "Q1 P31 Q2", "Q1 P17 Q1", "Q1 P36 Q404", "Q1 P36:P580 Q1")
         cleaning.clean_names(graph)
@@ -198,7 +203,8 @@ class TestCleaning:
 
     def test_reverse_facts(self) -> None:
         graph = graph_of(
-            {"Q1": "France", "Q2": "Paris", "Q3": "Ann", "Q4": "Bob", "Q5": "Cy", "Q6": "Bonn", "Q7": "Berlin", "Q8": "D"},
+            {"Q1": "France", "Q2": "Paris", "Q3": "Ann", "Q4": "Bob", "Q5": "Cy", "Q6": "Bonn", "Q7": "Berlin",
+             "Q8": "D"},
             "Q2 P1376 Q1", "Q3 P26 Q4", "Q4 P40 Q5", "Q4 P21 Q6581097", "Q6 P1376 Q8", "Q7 P1376 Q8",
         )  # fmt: skip
         added = cleaning.add_reverse(graph)

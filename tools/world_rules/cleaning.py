@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from difflib import SequenceMatcher
 
-from kglm.kg.literals.dates import YEAR, Date
+from kglm.kg.literals.dates import YEAR
 from world_rules import names as naming
 from world_rules.kinds import HUMAN, is_named
 from world_rules.literals import choose_dates, choose_quantities, parse_dates
@@ -25,7 +26,8 @@ OLDEST = 125
 SYMMETRIC = ("P26", "P3373", "P47", "P190", "P530", "P451", "P1327", "P461")
 INVERSE = {
     "P36": "P1376", "P1376": "P36", "P155": "P156", "P156": "P155", "P749": "P355", "P355": "P749", "P1365": "P1366",
-    "P1366": "P1365", "P127": "P1830", "P1830": "P127", "P674": "P1441", "P1441": "P674", "P1066": "P802", "P802": "P1066",
+    "P1366": "P1365", "P127": "P1830", "P1830": "P127", "P674": "P1441", "P1441": "P674", "P1066": "P802",
+    "P802": "P1066",
 }  # fmt: skip
 ONE_VALUED = frozenset(["P36", "P155", "P156"])
 """Relations to which the reverse adds no second value."""
@@ -84,6 +86,9 @@ def _label(graph: Graph, id: str, named: bool) -> str:
             and not other[1:].islower()
         ):
             return other
+    if named and _is_misspelt(label, title):
+        graph.left_out["names: a label that misspells the title of the article"] += 1
+        return title
     if label.islower() and label.endswith(")") and " (" in label:
         label = label.partition(" (")[0]
     if named and "/" in label and label.islower() and not any(map(str.isdigit, label)):
@@ -92,6 +97,14 @@ def _label(graph: Graph, id: str, named: bool) -> str:
         graph.left_out["names: capitals given by rule"] += 1
         return naming.with_capitals(label)
     return label
+
+
+def _is_misspelt(label: str, title: str) -> bool:
+    """True if a label differs from the title of the article by a few letters: "Merryl Streep"."""
+    if not title or not label.isascii() or label[0].islower() or label.startswith(title) or title.startswith(label):
+        return False
+    letters = SequenceMatcher(None, label.casefold(), title.casefold())
+    return letters.real_quick_ratio() > 0.9 and letters.quick_ratio() > 0.9 and 0.9 < letters.ratio() < 1
 
 
 def _clean_aliases(graph: Graph, id: str, named: bool) -> None:
@@ -159,15 +172,12 @@ def _drop_impossible_life(graph: Graph, head: str) -> None:
     if HUMAN not in graph.tails(head, "P31"):
         return
     births, deaths = (parse_dates(graph.tails(head, relation)) for relation in ("P569", "P570"))
-    if len(births) == len(deaths) == 1 and min(births[0].precision, deaths[0].precision) >= YEAR:
-        if not 0 <= _age(births[0], deaths[0]) <= OLDEST:
-            for relation in ("P569", "P570"):
-                for tail in graph.tails(head, relation):
-                    graph.remove(head, relation, tail, "a life that cannot be")
-
-
-def _age(birth: Date, death: Date) -> int:
-    return death.year - birth.year
+    if len(births) != 1 or len(deaths) != 1 or min(births[0].precision, deaths[0].precision) < YEAR:
+        return
+    if not 0 <= deaths[0].year - births[0].year <= OLDEST:
+        for relation in ("P569", "P570"):
+            for tail in graph.tails(head, relation):
+                graph.remove(head, relation, tail, "a life that cannot be")
 
 
 def _is_historical(graph: Graph, id: str) -> bool:

@@ -19,8 +19,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable
-from functools import cached_property
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,6 +28,8 @@ from world_rules.source import Graph, Names, Statement
 
 _DATE = re.compile(r"(-?\d{1,4})(?:-(\d\d))?(?:-(\d\d))?")
 _DATED = "P569 P570 P571 P576 P577 P580 P582 P585 P1619 P2031 P2032 P575".split()
+_AT_ONE_TIME = frozenset(["P166", "P1411", "P1346"])
+"""Relations whose facts have one date, which is written in the column of the start."""
 COUNTRY_COLUMNS = ("P36", "P38", "P30", "P37")
 COUNTRY_REASON = "read over: what people ask of a country"
 
@@ -97,6 +99,9 @@ class Resolver:
 
     def new(self, id: str, label: str) -> None:
         self.graph.names[id] = Names(label)
+        self.add_label(id, label)
+
+    def add_label(self, id: str, label: str) -> None:
         self._by_label[label].append(id)
 
     def relation(self, term: str, place: str) -> str:
@@ -141,42 +146,50 @@ def date(text: str) -> str:
 
 def apply_names(resolver: Resolver, corrections: Iterable[Correction]) -> Counter[str]:
     """Apply the corrections of names and entities; return their number by action."""
-    done: Counter[str] = Counter()
+    return _each(resolver, corrections, ("new", "label", "alias", "no-alias", "drop"), _apply_name)
+
+
+def _apply_name(resolver: Resolver, each: Correction) -> None:
+    graph = resolver.graph
+    if each.action == "new":
+        resolver.new(each.head, each.tail)
+        return
+    id = resolver.entity(each.head, each.place)
+    if each.action == "drop":
+        graph.drop(id, "dropped by hand")
+    elif each.action == "label":
+        graph.names[id].label = each.tail
+        resolver.add_label(id, each.tail)
+    elif each.action == "alias":
+        graph.names[id].aliases.insert(0, each.tail)
+    else:
+        graph.names[id].aliases.remove(each.tail)
+
+
+def _each(
+    resolver: Resolver,
+    corrections: Iterable[Correction],
+    actions: Sequence[str],
+    apply: Callable[[Resolver, Correction], None],
+) -> Counter[str]:
+    """Apply the corrections of these actions; raise one ValueError that lists all that cannot be applied."""
+    done, problems = Counter[str](), []
     for each in corrections:
-        graph = resolver.graph
-        if each.action == "new":
-            resolver.new(each.head, each.tail)
-        elif each.action in ("label", "alias", "no-alias", "drop"):
-            id = resolver.entity(each.head, each.place)
-            if each.action == "drop":
-                graph.drop(id, "dropped by hand")
-            elif each.action == "label":
-                graph.names[id].label = each.tail
-                resolver._by_label[each.tail].append(id)
-            elif each.action == "alias":
-                graph.names[id].aliases.insert(0, each.tail)
-            else:
-                graph.names[id].aliases.remove(each.tail)
-        else:
-            continue
-        done[each.action] += 1
+        if each.action in actions:
+            try:
+                apply(resolver, each)
+                done[each.action] += 1
+            except ValueError as error:
+                problems.append(str(error))
+    if problems:
+        raise ValueError("\n".join(problems))
     return done
 
 
 def apply_facts(resolver: Resolver, corrections: Iterable[Correction]) -> Counter[str]:
     """Apply the corrections of facts; return their number by action."""
-    graph, done, begun = resolver.graph, Counter[str](), set[tuple[str, str]]()
-    problems = []
-    for each in corrections:
-        if each.action in ("set", "current", "add", "remove"):
-            try:
-                _apply_fact(resolver, each, begun)
-                done[each.action] += 1
-            except (ValueError, KeyError) as error:
-                problems.append(str(error))
-    if problems:
-        raise ValueError("\n".join(problems))
-    return done
+    begun: set[tuple[str, str]] = set()
+    return _each(resolver, corrections, ("set", "current", "add", "remove"), partial(_apply_fact, begun=begun))
 
 
 def _apply_fact(resolver: Resolver, each: Correction, begun: set[tuple[str, str]]) -> None:
@@ -194,7 +207,9 @@ def _apply_fact(resolver: Resolver, each: Correction, begun: set[tuple[str, str]
         _remove_all(graph, head, relation)
     if tail is not None:
         start, end = (date(text) if text else None for text in (each.start, each.end))
-        graph.add(head, relation, tail, Statement(int(each.action == "current"), start, end))
+        rank = int(each.action == "current")
+        moment = relation in _AT_ONE_TIME
+        graph.add(head, relation, tail, Statement(rank, None, None, start) if moment else Statement(rank, start, end))
 
 
 def _remove_all(graph: Graph, head: str, relation: str) -> None:

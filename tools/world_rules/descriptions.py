@@ -1,8 +1,9 @@
-"""Short descriptions made from facts: "country in Europe", "American singer", "2001 film directed by Steven Spielberg"."""
+"""Short descriptions made from facts: "country in Europe", "American singer", "1995 film directed by Michael Mann"."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 
 from kglm.kg.literals.dates import YEAR
@@ -10,24 +11,41 @@ from world_rules.kinds import HUMAN, kind
 from world_rules.literals import parse_dates
 from world_rules.source import Graph
 
-_SIGNS = (
-    ({"P102", "P39"}, r"politician|lawyer|statesperson|diplomat|president|activist"),
-    (
-        {"P413", "P54", "P2094", "P641"},
-        r"player|athlete|footballer|boxer|cyclist|swimmer|skier|driver|sportsperson|wrestler|coach",
-    ),
-    (
-        {"P264", "P1303", "P412"},
-        r"singer|musician|composer|guitarist|pianist|drummer|rapper|songwriter|conductor|bassist",
-    ),
-    ({"P410", "P241", "P607"}, r"officer|military|soldier|general|admiral"),
+_WORK = {"P161": "actor", "P725": "actor", "P57": "director", "P86": "composer", "P50": "writer", "P58": "writer"}
+"""What the relations by which works name people say about them."""
+_AWARDS = (
+    ("actor", re.compile(r"Actor|Actress|Cast|Acting|Stage|Theat")),
+    ("director", re.compile(r"Director|Directing|Palme")),
+    ("musician", re.compile(r"Grammy|Music|Song|Album|MTV|Vocal|Record|Rock|Singer|Brit Award")),
+    ("writer", re.compile(r"Literature|Novel|Fiction|Book|Hugo|Nebula|Locus|Pulitzer|Fantasy|Poet")),
+    ("scientist", re.compile(r"Physics|Chemistry|Medicine|Science|Mathemat|Medal of the|Royal Society|Turing|Fields")),
 )
-"""Relations that show which of several occupations a person is known for."""
+"""What awards and nominations say about people, by the words in their names."""
+_JOBS = {
+    "actor": r"actor|actress|comedian",
+    "director": r"film director|theat\w+ director|director",
+    "musician": r"singer|musician|rapper|guitarist|pianist|drummer|songwriter|conductor|bassist|violinist|composer",
+    "composer": r"composer",
+    "writer": r"novelist|poet|playwright|\bwriter\b|science fiction writer|author|journalist|essayist|screenwriter",
+    "scientist": r"mathematician|physicist|chemist|astronomer|biologist|economist|naturalist|scientist|inventor",
+    "thinker": r"philosopher|theologian|historian|psycholog|sociologist|linguist",
+    "artist": r"painter|sculptor|architect|photographer|designer|cartoonist|artist",
+    "athlete": r"player|athlete|footballer|boxer|cyclist|swimmer|skier|driver|wrestler|coach|sprinter",
+    "politician": r"politician|statesperson|diplomat|revolutionary|activist|lawyer",
+    "soldier": r"officer|soldier|general|admiral|military",
+}
+"""Fields and the occupations in them, the telling ones first."""
+_FIELDS = {
+    "P264": ("musician", 4.0), "P39": ("politician", 4.0), "P102": ("politician", 2.0), "P413": ("athlete", 6.0),
+    "P54": ("athlete", 6.0), "P2094": ("athlete", 6.0), "P410": ("soldier", 1.0), "P135": ("artist", 3.0),
+    "P184": ("scientist", 3.0), "P2021": ("scientist", 3.0),
+}  # fmt: skip
+"""Relations of people, their fields, and how much they weigh, where a work or an award weighs 1."""
 _GENERAL = frozenset("author artist person writer human performer entertainer statesperson celebrity producer".split())
 _DULL = re.compile(
     r"big city|border town|city with millions|second-order|metaclass|landlocked|mediterranean country|"
-    r"colonial power|geographic|administrative territorial|port settlement|specialty|film$|^human$|^concept$|^position$|"
-    r"human settlement|abbreviat|3d film|land-grant|open-access|academic publisher|space-grant|sea grant"
+    r"colonial power|geographic|administrative territorial|port settlement|specialty|film$|^human$|^concept$|"
+    r"^position$|human settlement|abbreviat|3d film|land-grant|open-access|academic publisher|space-grant|sea grant"
 )
 _WORKS = {"films": "film", "television series": "television series", "games": "video game"}
 _PLACES = frozenset(
@@ -39,6 +57,11 @@ _PLACES = frozenset(
         "mountains, islands and landscapes",
     ]
 )
+
+
+def _rank(pattern: str, job: str) -> int:
+    """Place of the part of a pattern that fits an occupation."""
+    return next(k for k, part in enumerate(pattern.split("|")) if re.search(part, job))
 
 
 class Descriptions:
@@ -63,8 +86,8 @@ class Descriptions:
             return f"place in {where}" if where and name in _PLACES else None
         if name == "people":
             return what
-        where = self._where(id)
-        return f"{what} in {where}" if where and f" {where}" not in f" {what}" and name != "languages" else what
+        where = None if name in ("languages", "currencies and units", "concepts") else self._where(id)
+        return f"{what} in {where}" if where and f" {where}" not in f" {what}" else what
 
     def _person(self, id: str) -> str | None:
         job, adjective = self._occupation(id), self._adjective(id)
@@ -95,14 +118,34 @@ class Descriptions:
         jobs = {job: self.graph.label(job) for job in self.graph.tails(id, "P106")}
         if not jobs:
             return None
-        relations = self.graph.of[id].keys()
         if "socialite" in jobs.values():
             return "socialite"
-        fitting = [
-            job for signs, pattern in _SIGNS for job in jobs if signs & relations and re.search(pattern, jobs[job])
-        ]
-        chosen = fitting or [job for job in jobs if jobs[job] not in _GENERAL] or list(jobs)
+        scores = self._fields(id)
+        best = max(_JOBS, key=lambda field: (scores[field], -list(_JOBS).index(field)))
+        order = [best] if scores[best] else ["thinker", "scientist", "artist", "writer", "musician", "actor"]
+        for field in order:
+            if fitting := [job for job in jobs if re.search(_JOBS[field], jobs[job])]:
+                return jobs[
+                    min(fitting, key=lambda job: (_rank(_JOBS[field], jobs[job]), -self._frequency.get(job, 0)))
+                ]
+        chosen = [job for job in jobs if jobs[job] not in _GENERAL] or list(jobs)
         return jobs[max(chosen, key=lambda job: (self._frequency.get(job, 0), job))]
+
+    def _fields(self, id: str) -> Counter[str]:
+        """How much the works, awards and offices of a person speak for each field."""
+        graph, scores = self.graph, Counter[str]()
+        for relation, field in _WORK.items():
+            scores[field] += len(graph.to.get(id, {}).get(relation, ()))
+        for award in {*graph.tails(id, "P166"), *graph.tails(id, "P1411")}:
+            for field, pattern in _AWARDS:
+                if pattern.search(graph.label(award)):
+                    scores[field] += 1
+                    break
+        for relation, (field, weight) in _FIELDS.items():
+            if relation in graph.of[id]:
+                scores[field] += weight
+        jobs = " ".join(map(graph.label, graph.tails(id, "P106")))
+        return Counter({field: score for field, score in scores.items() if re.search(_JOBS[field], jobs)})
 
     def _adjective(self, id: str) -> str | None:
         countries = [country for country in self.graph.tails(id, "P27") if country in self.demonyms]
@@ -146,7 +189,7 @@ class Descriptions:
         countries = graph.of.get(id, {}).get("P17", {})
         preferred = [country for country, statement in countries.items() if statement.rank] or list(countries)
         country = preferred[0] if len(preferred) == 1 else None
-        regions = graph.tails(id, "P131")
+        regions = [region for region in graph.tails(id, "P131") if "P576" not in graph.of.get(region, {})]
         place = regions[0] if len(regions) == 1 and regions[0] != country else None
         parts = [graph.label(each) for each in (place, country) if each is not None]
         return ", ".join(part.replace("United States of America", "United States") for part in parts) or None

@@ -146,14 +146,14 @@ def is_named(graph: Graph, id: str) -> bool:
 
 
 def add_classes(graph: Graph) -> int:
-    """Say that what has a birth, an occupation, … and no class is a human, and what has an editor and a cast is a film."""
+    """Say that what has a birth, an occupation, … and no class is a human, and what earned at the box office is a film."""
     added = 0
     for id in [id for id in graph.names if "P31" not in graph.of.get(id, {})]:
         relations = graph.of.get(id, {}).keys()
         if relations & _STRONG and not relations & {"P571", "P577", "P1113", "P449", "P159"}:
             graph.add(id, "P31", HUMAN)
             added += 1
-        elif relations & {"P1040", "P2142", "P344"} and not relations & {"P449", "P1113", "P2437", "P569"}:
+        elif relations & {"P2142", "P1657"} and not relations & {"P449", "P1113", "P2437", "P569"}:
             graph.add(id, "P31", FILM)
             added += 1
     return added

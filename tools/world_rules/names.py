@@ -19,9 +19,9 @@ _SMALL = frozenset(
     " von van der den de da di do dos das du del della la le les el al ibn bin bint y e zu zum zur af av und et".split()
 )
 _UPPER = frozenset(
-    "ngc ugc ic hd hms uss rms ss us uk usa eu un bbc cbs nbc abc cnn mtv hbo nba nfl nhl mlb fifa uefa nasa fbi cia nato"
-    " fc ac cd dvd tv ii iii iv vi vii viii ix xi xii xiii xiv xv xvi dc mc llc plc iso iec ibm amd ngo bc ad lgbt gmbh"
-    " dj kgb ussr raf rna dna mgm pbs espn ufc wwe ucla mit".split()
+    "ngc ugc ic hd hms uss rms ss us uk usa eu un bbc cbs nbc abc cnn mtv hbo nba nfl nhl mlb fifa uefa nasa fbi cia"
+    " nato fc ac cd dvd tv ii iii iv vi vii viii ix xi xii xiii xiv xv xvi dc mc llc plc iso iec ibm amd ngo bc ad"
+    " lgbt gmbh dj kgb ussr raf rna dna mgm pbs espn ufc wwe ucla mit".split()
 )
 _META = re.compile(r"(?:Category|Template|Wikipedia|Portal|Module|Help|User|MediaWiki|Wikidata|File):|WikiProject")
 _MONTH = "january|february|march|april|may|june|july|august|september|october|november|december"
@@ -33,8 +33,10 @@ _PART = "season|series|episode|game|film|movie|album|book|novel|edition|version|
 _GENERIC = re.compile(
     rf"(?:the |a |an |his |her |its |their )?(?:(?:{_ORDINAL}) )+(?:{_PART})s?"
     rf"|(?:the|a|an|his|her|its|their|this|that|these|those) (?:{_PART})s?"
-    r"|(?:in|on|at|by|from|since|during|until|the|of|and|for|with|his|her|its|their) ?[\d–/-]*|(?:in|on|the|of) \d[\d–/ ]*s?"
+    r"|(?:in|on|at|by|from|since|during|until|the|of|and|for|with|his|her|its|their) ?[\d–/-]*"
+    r"|(?:in|on|the|of) \d[\d–/ ]*s?"
     r"|he|she|it|they|him|them|themselves|himself|who|which|this|that|one|here|there|same|others?"
+    r"|(?:the )?\w+ of (?:the same name|that name|this name)|(?:the )?same \w+"
     rf"|\d+(?:st|nd|rd|th)|(?:{_ORDINAL})|(?:{_MONTH}) \d{{4}}"
 )
 _FLAG = re.compile("[\U0001f000-\U0001faff\u2600-\u27bf]")

@@ -1,4 +1,4 @@
-"""Paths of the data in the package: the bundled world, a small graph with wordings for texts about it, a trained model."""
+"""Paths of the data in the package: the bundled world, a small graph with wordings, and a trained model."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def default_run() -> Path:
 
 
 def default_heads() -> Path | None:
-    """The heads to use with a graph when no run is named: `KGLM_HEADS`, else the bundled ones; None without any."""
+    """The heads to use when no run is named: `KGLM_HEADS`, else the bundled ones; None without any, or for "none"."""
     chosen = os.environ.get(HEADS_VARIABLE)
     if chosen:
-        return Path(chosen)
+        return None if chosen == "none" else Path(chosen)
     return HEADS if (HEADS / "heads.json").exists() else None

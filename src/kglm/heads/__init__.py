@@ -1,9 +1,11 @@
 """KGLM on a frozen pretrained language model: the base says the words, small trained heads choose facts and names.
 
     features     states of the base at each subword of a text, stored on disk
+    feature_jobs the same for many documents, by several processes or machines
     passage      a text as subwords, with its words and mentions as spans of subwords
     names        the subword sequences of an entity's names, and the tries that they form
     local        the entities linked so far in a passage, their places and their facts
+    links        from which position on each entity that a text names is linked
     options      `HeadsConfig`
     all_names    the names of all entities as one trie, for names that the base begins
     prepared     a passage with all that does not depend on the weights of the heads

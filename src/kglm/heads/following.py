@@ -125,10 +125,11 @@ class Following:
             p = self.related * float(scores.parent_TP[0, slot])
             if p < least:
                 continue
-            handicap = float(scores.handicap_T[0]) if lacking else 0.0
-            mass_R = p * np.exp(scores.relation_TR[0] + handicap - scores.log_z_TP[0, slot])
-            chosen_R = array(linked.has_PR[slot] == 0) if lacking else array(linked.large_PR[slot] == 1)
-            mass_R = np.where(chosen_R, mass_R, 0.0)
+            score_R = scores.relation_TR[0] - scores.log_z_TP[0, slot]
+            if lacking:
+                mass_R = p * np.exp(score_R + scores.handicap_T[0] + scores.lacking_PR[slot])
+            else:
+                mass_R = np.where(array(linked.large_PR[slot] == 1), p * np.exp(score_R), 0.0)
             best = np.argsort(-mass_R, kind="stable")[:most]
             found += [MissingMass(float(mass_R[r]), parent, int(r)) for r in best.tolist() if mass_R[r] >= least]
         return sorted(found, key=lambda each: -each.p)

@@ -10,7 +10,8 @@ With f_t the frozen features of position t and g_t = GRU(f)_t:
 
 v_r = P · (a fixed vector of the relation's label), so it exists for any relation of any graph. v_p is the mean of the
 vectors of p's relations: the kind of thing that p is. h ≤ 0 is the handicap of relations that p lacks in the graph:
-their mass emits a word of the base, and the fact (p, r) is reported as missing.
+their mass emits a word of the base, and the fact (p, r) is reported as missing. Which relations a thing like p could
+have follows from those that it has: a lacking relation also gains c(p, r) = (A v_p) · v_r.
 
 At some positions (where a fact is likely, and at the end of a prompt) a sentence encoder takes a closer look at the
 clause c so far; there the score of a relation gains
@@ -118,11 +119,12 @@ class Heads(nn.Module):
         self.cue = nn.Parameter(torch.tensor(START_CUES))
         self.cue_context = nn.Linear(config.state, 2 * CUES, bias=False)
         self.handicap = nn.Linear(config.state, 1)
+        self.fits = nn.Linear(config.relation, config.relation, bias=False)
         self.name_weight = nn.Parameter(torch.ones(()))
         self.name_kind = nn.Parameter(torch.zeros(len(NameKind)))
         self.begun_weights = nn.Parameter(torch.tensor([0.5, 1.0]))
         with torch.no_grad():
-            for linear in (self.places, self.cue_context, self.clause):
+            for linear in (self.places, self.cue_context, self.clause, self.fits):
                 linear.weight.zero_()
             self.places.bias.zero_()
             self.handicap.weight.zero_()
@@ -185,14 +187,35 @@ class Heads(nn.Module):
         some_T1 = ~none_TP.all(-1, keepdim=True)
         return torch.where(some_T1, score_TP, 0.0).log_softmax(-1).masked_fill(none_TP, -math.inf)
 
-    def log_z(self, relation_TR: Tensor, handicap_T: Tensor, has_PR: Tensor) -> tuple[Tensor, Tensor]:
+    def fit_scores(self, vector_RK: Tensor, has_PR: Tensor) -> Tensor:
+        """c(p, r) of all relations (P × R).
+
+        In training, c sees half of the relations of p, so that it does not learn that p has those that are hidden.
+        """
+        seen_PR = has_PR * (torch.rand_like(has_PR) < 0.5) if self.training else has_PR
+        vector_PK = (seen_PR @ vector_RK) / seen_PR.sum(-1, keepdim=True).clamp(min=1)
+        score_PR: Tensor = self.fits(vector_PK) @ vector_RK.T / math.sqrt(self.config.relation)
+        return score_PR
+
+    def lacking_scores(self, fit_PR: Tensor, has_PR: Tensor, stored: int) -> Tensor:
+        """What the scores of relations gain for parents that lack them, besides h; −inf for those that have them.
+
+        Relations from number `stored` on are not in the graph at all.
+        """
+        outside_R = torch.zeros(fit_PR.shape[1])
+        outside_R[stored:] = self.config.outside
+        return (fit_PR + outside_R).masked_fill(has_PR > 0, -math.inf)
+
+    def log_z(
+        self, relation_TR: Tensor, handicap_T: Tensor, has_PR: Tensor, lacking_PR: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """For each parent: log Σ_r of all relations, and the share of those that it lacks (T × P each)."""
         shift_T1 = relation_TR.max(-1, keepdim=True).values.detach()
         mass_TR = (relation_TR - shift_T1).exp()
         own_TP = mass_TR @ has_PR.T
         if not self.config.missing:
             return own_TP.clamp(min=1e-30).log() + shift_T1, torch.zeros_like(own_TP)
-        lacking_TP = (mass_TR.sum(-1, keepdim=True) - own_TP).clamp(min=0) * handicap_T[:, None].exp()
+        lacking_TP = (mass_TR @ lacking_PR.exp().T) * handicap_T[:, None].exp()
         total_TP = (own_TP + lacking_TP).clamp(min=1e-30)
         return total_TP.log() + shift_T1, lacking_TP / total_TP
 

@@ -187,7 +187,9 @@ def passage_loss(
         return Losses(-emitted_T.sum(), base_total - float(emitted_T.sum()), base_total, 0)
     relation_TR = heads.relation_scores(g_TG, vector_RK, prepared.cues(0, count), closer)
     handicap_T = heads.handicaps(g_TG)
-    log_z_TP, lacking_TP = heads.log_z(relation_TR, handicap_T, prepared.has_PR)
+    fit_PR = heads.fit_scores(vector_RK, prepared.has_PR)
+    lacking_PR = heads.lacking_scores(fit_PR, prepared.has_PR, prepared.tables.graph.relation_count)
+    log_z_TP, lacking_TP = heads.log_z(relation_TR, handicap_T, prepared.has_PR, lacking_PR)
     vector_PK = (prepared.has_PR @ vector_RK) / prepared.has_PR.sum(-1, keepdim=True).clamp(min=1)
     parent_TP = heads.parent_log_probs(g_TG, vector_PK, prepared.places)
     if bool(prepared.large_PR.any()):
@@ -211,8 +213,11 @@ def passage_loss(
     path_W = log_parent_W + score_W - log_z_TP[t_W, slot_W] + log_tail_W
     count_M = len(spans.start_M)
     fact_M = segment_logsumexp(path_W, m_W, count_M)
-    lacking_W = log_parent_W + score_W + handicap_T[t_W] - log_z_TP[t_W, slot_W]
-    lacking_M = segment_logsumexp(lacking_W, m_W, count_M)  # nearly exact: hiding changes the sums little
+    without_W = score_W + handicap_T[t_W] + fit_PR[slot_W, relation_W]  # the score of r if p lacked it
+    share_W = (score_W - log_z_TP[t_W, slot_W]).exp().clamp(max=1 - 1e-6)
+    log_rest_W = log_z_TP[t_W, slot_W] + torch.log1p(-share_W)
+    lacking_W = log_parent_W + without_W - torch.logaddexp(log_rest_W, without_W)
+    lacking_M = segment_logsumexp(lacking_W, m_W, count_M)
 
     # Names
     position_Y = spans.step_position_S[spans.child_step_Y]

@@ -70,6 +70,8 @@ class PassageScores:
     parent_TP: Floats
     relation_TR: Floats
     handicap_T: Floats
+    lacking_PR: Floats
+    """What the scores of lacking relations gain, besides the handicap; −inf of those that a parent has."""
     log_z_TP: Floats
     plain_share_T: Floats
     """Share of `related` that emits words of the base: relations that the parents lack, and very large ones."""
@@ -111,6 +113,7 @@ class PassageScores:
             legal_T3 = torch.tensor([True, False, False]).repeat(count, 1)
             empty = np.zeros((count, 0))
             parent_TP, log_z_TP, share_T = empty, empty, np.zeros(count)
+            lacking_PR = torch.zeros(0, len(prepared.tables.key_RD))
             if len(prepared.local):
                 legal_T3[:, Type.RELATED] = (prepared.places.log_p_TP > -math.inf).any(-1)
             legal_T3[:, Type.CONTINUE] = prepared.begun.legal_T
@@ -124,7 +127,9 @@ class PassageScores:
             relation_TR = heads.relation_scores(g_TG, vector_RK, prepared.cues(0, count), closer)
             handicap_T = heads.handicaps(g_TG)
             if len(prepared.local):
-                log_z, lacking_TP = heads.log_z(relation_TR, handicap_T, prepared.has_PR)
+                fit_PR = heads.fit_scores(vector_RK, prepared.has_PR)
+                lacking_PR = heads.lacking_scores(fit_PR, prepared.has_PR, prepared.tables.graph.relation_count)
+                log_z, lacking_TP = heads.log_z(relation_TR, handicap_T, prepared.has_PR, lacking_PR)
                 vector_PK = (prepared.has_PR @ vector_RK) / prepared.has_PR.sum(-1, keepdim=True).clamp(min=1)
                 parent = heads.parent_log_probs(g_TG, vector_PK, prepared.places).exp()
                 if bool(prepared.large_PR.any()):
@@ -133,8 +138,9 @@ class PassageScores:
                 parent_TP, log_z_TP = array(parent), array(log_z)
             gain_T = begun_gain(heads, prepared).exp() if base_V is None else torch.zeros(count)
         return cls(
-            prepared, heads, g_TG, array(score_T3), array(none_T3), parent_TP, array(relation_TR), array(handicap_T),
-            log_z_TP, share_T, array(gain_T), prepared.starts() if starts is None else starts, base_V,
+            prepared, heads, g_TG, array(score_T3), array(none_T3), parent_TP, array(relation_TR),
+            array(handicap_T), array(lacking_PR), log_z_TP, share_T, array(gain_T),
+            prepared.starts() if starts is None else starts, base_V,
         )  # fmt: skip
 
     def base_log_probs(self, t: int, subwords: Sequence[int]) -> Floats:

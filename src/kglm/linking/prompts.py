@@ -18,8 +18,8 @@ from kglm.linking.unknown import with_unknown_names
 NIL_BIAS = -0.75
 """Prompts name entities of the graph more often than articles do: added to the score of NIL."""
 PROMPT_SHARPNESS = 1.5
-"""β in prompts, which are short and name what they ask about: the linker is right more often than in articles. Fitted by
-maximum likelihood on the development half of `benchmarks/linking.py`."""
+"""β in prompts, which are short and name what they ask about: the linker is right more often than in articles. Fitted
+by maximum likelihood on the development half of `benchmarks/linking.py`."""
 P_PRONOUN = 0.9
 P_SHORT_NAME = 0.95
 """Probability that the resolver is right about a pronoun or nominal, and about a part of a name."""

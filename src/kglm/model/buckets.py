@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 import numpy as np
 import numpy.typing as npt
 
@@ -12,14 +14,9 @@ BUCKETS = len(DISTANCES) + 1
 
 def bucket(distance: int) -> int:
     """Bucket of a distance of at least 1."""
-    return int(np.searchsorted(DISTANCES, distance))
+    return bisect_left(DISTANCES, distance)
 
 
 def frequency_buckets(count_N: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """`frequency_bucket` of many counts."""
+    """Buckets of counts; 0 has one of its own."""
     return np.where(count_N > 0, 1 + np.searchsorted(DISTANCES, count_N), 0)
-
-
-def frequency_bucket(count: int) -> int:
-    """Bucket of a count; 0 has one of its own."""
-    return 1 + bucket(count) if count else 0

@@ -14,7 +14,7 @@ from torch.nn import functional
 from kglm.kg.embedding.vectors import GraphVectors
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.literals.literal import is_literal
-from kglm.model.buckets import BUCKETS, frequency_bucket
+from kglm.model.buckets import BUCKETS, frequency_buckets
 from kglm.model.options import Facts
 from kglm.text.document import Document
 from kglm.text.vocabulary import Vocabulary
@@ -68,9 +68,9 @@ class EntityTable:
         """The table of a graph; `introductions` counts the training documents that introduce a node."""
         literal, _ = graph.literal_nodes()
         real_E = np.flatnonzero(~literal)
-        frequency_N = np.zeros(len(graph), np.int64)
-        for node, count in introductions.items():
-            frequency_N[node] = frequency_bucket(count)
+        count_N = np.zeros(len(graph), np.int64)
+        count_N[list(introductions)] = list(introductions.values())
+        frequency_N = frequency_buckets(count_N)
         return cls.make(
             torch.from_numpy(np.concatenate([vectors.entity_RD, vectors.late_LD])),
             torch.from_numpy(vectors.rows(np.arange(len(graph))).astype(np.int64)),

@@ -86,7 +86,7 @@ class Subwords:
     @cached_property
     def largest(self) -> int:
         """The largest id of a subword."""
-        return max(self._tokenizer.get_vocab().values())
+        return int(max(self._tokenizer.get_vocab().values()))
 
     def encode(self, text: str) -> Encoded:
         """The canonical subwords of a text."""

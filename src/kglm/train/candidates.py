@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -21,7 +21,8 @@ class Relations(Protocol):
     """What is known of candidate parents: a chunk builder."""
 
     parent_window: int | None
-    relations_of: Callable[[int], Ints]
+
+    def relations_of(self, node: int) -> Ints: ...
 
 
 def candidate_parents(pieces: Sequence[Piece], width: int, relations: Relations) -> Candidates:

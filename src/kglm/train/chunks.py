@@ -91,8 +91,7 @@ class ChunkBuilder:
         self.introductions = introductions or {}
         self.parent_window = parent_window
         self.missing = missing
-        self.relations_of = lru_cache(KEPT_NODES)(self._find_relations)
-        """The distinct relations of a node."""
+        self._distinct_relations = lru_cache(KEPT_NODES)(self._find_relations)
         self._own: dict[int, tuple[EncodedDocument, OwnCounts]] = {}
         """Own introductions of training documents, by the identity of the document."""
 
@@ -129,6 +128,10 @@ class ChunkBuilder:
         introductions, found, hidden = starts.introductions(), starts.result(), starts.hidden()
         candidates = candidate_parents(pieces, grid.width, self) if self.missing and not training else None
         return Chunk(words, types, tracking, mentions.result(), *found, cues, introductions, hidden, candidates)
+
+    def relations_of(self, node: int) -> Ints:
+        """The distinct relations of a node."""
+        return self._distinct_relations(node)
 
     def _find_relations(self, node: int) -> Ints:
         relation = self._graph.edges(node).relation  # in order

@@ -342,7 +342,7 @@ class DocumentEncoder:
                 result.slot_T[target] = slot
 
     def _hide(self, result: EncodedDocument, hiding: Hiding) -> None:
-        """Draw the starts whose facts are hidden; not of entities mentioned before, whose names the text knows anyway."""
+        """Draw the starts whose facts are hidden; not of entities mentioned before, which need no fact."""
         seen: set[int] = set(result.entities[: result.given])
         for start, drawn in zip(result.starts, hiding.draw(result.surface, len(result.starts)).tolist(), strict=True):
             listed = [path for path in start.paths if path.listed]

@@ -1,6 +1,6 @@
 """Hide facts of training documents, so that the model learns to see that a fact is missing.
 
-At some mentions that facts (p, r) lead to, the text is also scored as asking for these facts in a graph that lacks them:
+At some mentions that facts (p, r) lead to, the text is also scored as asking for these facts in a graph without them:
 
     log Σ_{(p, r) hidden} π(p) e^{s(r) + κ} / z(p),    z(p) without the hidden relations of p
 

@@ -350,7 +350,11 @@ def _load(path: Path) -> tuple[Any, Any]:
     os.environ.setdefault("HF_HUB_OFFLINE", "1")  # must be set before transformers is imported
     from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
 
-    where: dict[str, Any] = {"pretrained_model_name_or_path": path, "local_files_only": True}
+    where: dict[str, Any] = {
+        "pretrained_model_name_or_path": path,
+        "local_files_only": True,
+        "trust_remote_code": False,
+    }
     if path.is_dir():
         model = AutoModelForCausalLM.from_pretrained(**where, dtype=torch.float32, use_safetensors=True)
         return model, AutoTokenizer.from_pretrained(**where)

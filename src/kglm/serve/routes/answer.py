@@ -105,8 +105,8 @@ def _generated_records(
     generated = model.generate(given, spans, config=config, links=body.links, pause=yield_point, **options)
     mentions = model.link(prompt, spans)
     if body.links == "none":
-        given = {(span.start, span.end) for span in spans}
-        mentions = [mention for mention in mentions if (mention.start, mention.end) in given]
+        chosen = {(span.start, span.end) for span in spans}
+        mentions = [mention for mention in mentions if (mention.start, mention.end) in chosen]
     words: list[GeneratedWord] = []
     for word in generated:
         if not words:
