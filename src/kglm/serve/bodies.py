@@ -390,6 +390,7 @@ class HealthResponse(_Response):
     run: str
     graph: GraphCounts
     vocabulary: int
+    questions: bool
     allow_edit: bool
     persist: bool
     documents: int

@@ -153,6 +153,7 @@ class Service:
             run=name_of(self.model.run.home),
             graph=bodies.GraphCounts(entities=counts["entities"], facts=counts["facts"], relations=counts["relations"]),
             vocabulary=self.model.vocabulary_size,
+            questions=self.model.is_pretrained,
             allow_edit=self.config.allow_edit,
             persist=self.config.persist,
             documents=len(self.library),

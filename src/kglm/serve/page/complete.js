@@ -1,6 +1,7 @@
 // The first view: a prompt, its answers and next words with their reasons, the local graph, and edits of its facts.
 
 import * as api from "/page/api.js";
+import { askBox } from "/page/ask.js";
 import { bars } from "/page/bars.js";
 import { announce, fill, h, isAbort, percent, trouble, wordText } from "/page/dom.js";
 import { editing } from "/page/edit.js";
@@ -38,7 +39,8 @@ export function completeView(root, health, go) {
   const unfolded = new Set();
 
   const box = promptBox({ label: "A text to continue", hint: "Barack Obama was born on", examples: health.examples, change: prompted });
-  const edits = editing({ allowed: health.allow_edit, persist: health.persist, changed: refresh });
+  const asking = health.questions ? askBox() : null;
+  const edits = editing({ allowed: health.allow_edit, persist: health.persist, changed: () => { asking?.again(); return refresh(); } });
   const answers = h("div", { class: "answers" });
   const words = h("div", { class: "words" });
   const wordsFold = h("details", { class: "next-words" }, h("summary", {}, "By the next word"), words);
@@ -51,7 +53,7 @@ export function completeView(root, health, go) {
   root.append(
     h("h1", {}, "A language model that takes its facts from a knowledge graph"),
     h("p", { class: "lead" }, "Every answer comes with its reasons. Change a fact and the answers follow, without any training."),
-    h("div", { class: "card" }, box.element), edits.element, results);
+    asking?.element, h("div", { class: "card" }, box.element), edits.element, results);
 
   function prompted(next, step) {
     if (next.text !== prompt.text) unfolded.clear();

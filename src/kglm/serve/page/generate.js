@@ -7,6 +7,7 @@ import { chain, fact, isFact, legend, swatch, typeOf, TYPES, withNames } from "/
 import { hideTip, withTip } from "/page/tip.js";
 
 const END = "@@END@@";
+const UNSUPPORTED = "No fact of the graph and no word of the prompt supports this.";
 const SEEN = 320; // pixels of the text that must be visible
 
 export function generateView(root, health, go) {
@@ -132,17 +133,18 @@ function writer(element) {
         at = stop;
       }
     },
-    add({ word, p, reason }) {
+    add({ word, p, reason, text, supported }) {
       if (word === END) { mention = null; return; }
       words += 1;
+      const before = text === undefined ? blank(word) : text.slice(0, text.length - word.length);
       const type = typeOf(reason);
       if (type === "none" || type === "missing") {
         mention = null;
-        element.append(blank(word) + word);
+        element.append(before, supported === false ? h("span", { class: "unsupported", title: UNSUPPORTED }, word) : word);
       } else if (type === "continue" && mention && mention.entity === reason.entity?.id) {
-        mention.button.append(blank(word) + word);
+        mention.button.append(before + word);
       } else {
-        element.append(blank(word));
+        element.append(before);
         const button = piece(type, word, h("p", { class: "strong" }, chain(reason)), h("p", { class: "muted" }, `this word: ${percent(p)}`));
         element.append(button);
         mention = { button, entity: reason.entity?.id };

@@ -101,8 +101,8 @@ def _generated_records(
     prompt = service.words(model, body.text)
     spans = service.spans(model, prompt, body.entities)
     config = GenerateConfig(body.words, body.temperature, body.top_p, body.seed, body.beam)
-    given, options = body.text if model.is_pretrained else prompt, service.options(model, body)
-    generated = model.generate(given, spans, config=config, links=body.links, pause=yield_point, **options)
+    text, options = body.text if model.is_pretrained else prompt, service.options(model, body)
+    generated = model.generate(text, spans, config=config, links=body.links, pause=yield_point, **options)
     mentions = model.link(prompt, spans)
     if body.links == "none":
         chosen = {(span.start, span.end) for span in spans}
