@@ -26,6 +26,7 @@ PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").g
 README, OWN_DATA = ROOT / "README.md", ROOT / "docs" / "own-data.md"
 SKIPPED_PAGES = {
     "api.md": "tests/serve/test_api_docs.py sends its requests to a server",
+    "pretrained.md": "its commands need a pretrained model; see tests/cli/test_pretrained.py",
     "results.md": "its commands take minutes to hours on data that is not part of the project",
 }
 """Pages whose commands this module does not run, and why."""

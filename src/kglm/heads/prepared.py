@@ -22,6 +22,7 @@ from kglm.heads.tables import GraphTables
 from kglm.heads.tails import LEAST, base_scores
 from kglm.model.arrays import Floats, Ints
 from kglm.model.cues import FULL, Cues
+from kglm.model.local_graph import EdgeGroups
 
 CONTINUE_FEATURE = 3
 """Column of the type's features: how probable the base finds that a name goes on."""
@@ -45,9 +46,8 @@ class Begun(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """Facts whose tails' names begin with one subword: slot of the parent, relation, tail, number of tails."""
+    """Facts of an entity whose tails' names begin with one subword: relation, tail, number of tails."""
 
-    slot: int
     relation: int
     tail: int
     size: int
@@ -95,16 +95,20 @@ class Prepared:
 
     def starts(self) -> list[dict[int, list[Start]]]:
         """For each slot, its facts by the first subwords of their tails' names."""
-        return [slot_starts(self.local, self.tables, slot, self.max_tails) for slot in range(len(self.local))]
+        return [
+            entity_starts(self.local.mentioned.edges(slot), self.tables, self.max_tails)
+            for slot in range(len(self.local))
+        ]
 
 
-def slot_starts(local: LocalEntities, tables: GraphTables, slot: int, max_tails: int) -> dict[int, list[Start]]:
-    """The facts of a linked entity by the first subwords of their tails' names."""
-    edges = local.mentioned.edges(slot).with_at_most(max_tails)
+def entity_starts(edges: EdgeGroups, tables: GraphTables, max_tails: int) -> dict[int, list[Start]]:
+    """The facts of an entity by the first subwords of their tails' names."""
+    edges = edges.with_at_most(max_tails)
+    tables.names.prepare(edges.tail.tolist())
     found: dict[int, list[Start]] = {}
     for relation, first, size in zip(edges.relation.tolist(), edges.first.tolist(), edges.size.tolist(), strict=True):
         for tail in edges.tail[first : first + size].tolist():
-            start = Start(slot, relation, tail, size)
+            start = Start(relation, tail, size)
             for subword in tables.names.first(tail):
                 found.setdefault(subword, []).append(start)
     return found

@@ -31,17 +31,20 @@ from kglm.heads.prepared import (
     Start,
     begun_names,
     cue_entries,
+    entity_starts,
     following_names,
     owned_relations,
     place_tensors,
     prepare,
-    slot_starts,
     type_features,
 )
 from kglm.heads.scoring import PassageScores, Running, State, score_text, step
 from kglm.heads.tables import GraphTables
 from kglm.model.arrays import Ints
 from kglm.text.document import END
+
+STARTS_KEPT = 256
+"""Entities whose facts are kept by the first subwords of their names."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +69,7 @@ class Reader:
         found = states.last(passage.ids, count + 1)
         with torch.no_grad():
             g_1TG, recurrent = self.heads.states(found.middle_TD[None], found.last_TD.half()[None])
-        linked = LinkedEntities.of(self.tables, links, self.heads.config.max_tails)
+        linked = self.linked(links)
         weights: dict[State, float] = {None: 1.0}
         origins: dict[int, tuple[PassageScores, int]] = {}
         if count and len(linked.local):
@@ -83,6 +86,23 @@ class Reader:
         last = States(found.middle_TD[-1:], found.last_TD[-1:])
         begun = self._begun(text)
         return Reading(self, text, linked, states, recurrent, g_1TG[0, -1:], last, begun, weights, origins, at_end=True)
+
+    def linked(self, links: Sequence[Link]) -> LinkedEntities:
+        """The linked entities with their facts; facts are looked up once for each entity."""
+        local = LocalEntities(self.tables.graph, links)
+        most = self.heads.config.max_tails
+        for slot, node in enumerate(local.mentioned.nodes):
+            if node not in self._starts:
+                if len(self._starts) >= STARTS_KEPT:
+                    self._starts.clear()
+                self._starts[node] = entity_starts(local.mentioned.edges(slot), self.tables, most)
+        starts = [self._starts[node] for node in local.mentioned.nodes]
+        first_N = torch.tensor(sorted(set[int]().union(*starts)), dtype=torch.int64)
+        return LinkedEntities(tuple(links), local, *owned_relations(local, self.tables, most), starts, first_N)
+
+    @cached_property
+    def _starts(self) -> dict[int, dict[int, list[Start]]]:
+        return {}
 
     def _begun(self, text: Growing) -> Range | None:
         """The names that the last subwords of a text begin."""
@@ -109,18 +129,6 @@ class LinkedEntities:
     starts: list[dict[int, list[Start]]]
     first_N: Tensor
     """First subwords of the names that the facts offer."""
-
-    @classmethod
-    def of(cls, tables: GraphTables, links: Sequence[Link], max_tails: int) -> LinkedEntities:
-        """Look up the facts; relations with more than `max_tails` tails are not enumerated."""
-        local = LocalEntities(tables.graph, links)
-        slots = range(len(local))
-        tables.names.prepare(
-            node for slot in slots for node in local.mentioned.edges(slot).with_at_most(max_tails).tail.tolist()
-        )
-        starts = [slot_starts(local, tables, slot, max_tails) for slot in slots]
-        first_N = torch.tensor(sorted(set[int]().union(*starts)), dtype=torch.int64)
-        return cls(tuple(links), local, *owned_relations(local, tables, max_tails), starts, first_N)
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,8 +251,7 @@ class Reading:
 
     def with_links(self, links: Sequence[Link]) -> Reading:
         """The same text with other links, from here on."""
-        linked = LinkedEntities.of(self.reader.tables, links, self.reader.heads.config.max_tails)
-        return replace(self, linked=linked)
+        return replace(self, linked=self.reader.linked(links))
 
     def with_weights(self, weights: dict[State, float]) -> Reading:
         """The same text, given the running mention."""

@@ -90,6 +90,7 @@ class MentionedEntities:
         self._edges: list[EdgeGroups] = []
         self._slot: dict[int, int] = {}
         self._literal: dict[int, bool] = {}
+        self._not_indexed: list[int] = []
         self._paths: dict[int, list[tuple[int, int, int]]] = {}
         """For each node, the (slot, relation, number of tails) of the edges that lead to it."""
         self._path_arrays: dict[int, Ints] = {}
@@ -124,12 +125,19 @@ class MentionedEntities:
         self._edges.append(edges)
         if len(edges.tail) > MANY_EDGES:
             self._hubs[slot] = None
-            return slot
-        columns = (np.repeat(edges.relation, edges.size), edges.tail, np.repeat(edges.size, edges.size))
-        for relation, tail, size in zip(*(column.tolist() for column in columns), strict=True):
-            self._paths.setdefault(tail, []).append((slot, relation, size))
-            self._path_arrays.pop(tail, None)
+        else:
+            self._not_indexed.append(slot)
         return slot
+
+    def _index(self) -> None:
+        """Index the edges of new slots by their tails; not needed by those who only read edges."""
+        for slot in self._not_indexed:
+            edges = self._edges[slot]
+            columns = (np.repeat(edges.relation, edges.size), edges.tail, np.repeat(edges.size, edges.size))
+            for relation, tail, size in zip(*(column.tolist() for column in columns), strict=True):
+                self._paths.setdefault(tail, []).append((slot, relation, size))
+                self._path_arrays.pop(tail, None)
+        self._not_indexed.clear()
 
     def edges(self, slot: int) -> EdgeGroups:
         """The edges of the entity of a slot."""
@@ -137,6 +145,7 @@ class MentionedEntities:
 
     def paths_to(self, nodes: Sequence[int]) -> PathsTo | None:
         """The edges that lead to these nodes; None if there are none."""
+        self._index()
         found = {column: paths for column, node in enumerate(nodes) if (paths := self._paths_of(node)) is not None}
         columns = [np.repeat(list(found), [len(paths) for paths in found.values()])] if found else []
         parts = list(found.values())

@@ -22,6 +22,7 @@ from kglm.answer.answers import MAX_LEADS, MIN_LEAD, RankedAnswer, merged
 from kglm.answer.next_word import Derivation, FactMass, MissingFact
 from kglm.answer.pretrained.names import answer_text
 from kglm.answer.pretrained.plain import plain_words
+from kglm.answer.pretrained.plausible import Plausibility
 from kglm.answer.pretrained.steps import Step
 from kglm.heads.reading import Reading
 from kglm.heads.scoring import Running
@@ -66,7 +67,7 @@ class SubwordAnswers:
         push(self.start)
         while queue and len(leads) <= MAX_LEADS:
             _, _, lead, id = heapq.heappop(queue)
-            leads.append(lead.after(id))
+            leads.append(lead.after(id).as_prompt())
             push(leads[-1])
         return leads
 
@@ -99,8 +100,6 @@ class SubwordAnswers:
     def _entity(self, node: int, ways: list[_Entity]) -> RankedAnswer:
         best = max(ways, key=lambda way: way.p)
         text = answer_text(best.lead.following, node, best.running)
-        if best.lead.ids:
-            text = f"{_text(best.lead, best.lead.ids).strip()} {text}"
         reasons = [reason for way in ways for reason in _reasons(node, way)]
         return RankedAnswer(sum(way.p for way in ways), text, node, tuple(merged(reasons)))
 
@@ -120,14 +119,16 @@ class SubwordAnswers:
 class SubwordDistribution:
     """The distribution of the next word, from that of the next subword."""
 
-    def __init__(self, answers: SubwordAnswers) -> None:
-        self._start = answers.start
+    def __init__(self, answers: SubwordAnswers, plausibility: Plausibility) -> None:
+        self._start, self._plausibility = answers.start, plausibility
         self._following = answers.start.following
 
     @cached_property
     def missing(self) -> tuple[MissingFact, ...]:
-        """Facts that the text asks for and the graph lacks."""
-        return tuple(MissingFact(*each) for each in self._following.missing[:MAX_MISSING])
+        """Facts that the text asks for and the graph lacks, without those that no entity of that kind has."""
+        found = self._following.missing[:MAX_MISSING]
+        plausible = self._plausibility.is_plausible
+        return tuple(MissingFact(*each) for each in found if plausible(each.parent, each.relation))
 
     @property
     def p_facts(self) -> float:

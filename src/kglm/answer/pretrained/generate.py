@@ -157,6 +157,8 @@ class Generator:
 
     def _allowed(self, draft: Draft, outside_V: Tensor) -> Tensor:
         """Mask of the plain subwords that may follow; only probable ones are examined."""
+        if not (self._grounded or draft.after_name or draft.after_number):
+            return torch.ones(len(outside_V), dtype=torch.bool)
         texts = draft.reading.reader.tables.base.subwords.texts
         allowed_V = torch.zeros(len(outside_V), dtype=torch.bool)
         ends = self._ends(draft)
@@ -165,6 +167,7 @@ class Generator:
         return allowed_V
 
     def _may_follow(self, draft: Draft, piece: str) -> bool:
+        """True if a plain subword may be said now."""
         if not piece:
             return False
         if draft.after_name and (piece[0].isalnum() or (piece[0] == "-" and piece[1:2].isalnum())):

@@ -24,6 +24,7 @@ from kglm.answer.model import FactAwareLM, GenerateOptions, Links
 from kglm.answer.pretrained.answers import SubwordAnswers, SubwordDistribution
 from kglm.answer.pretrained.asked import Reply, reply
 from kglm.answer.pretrained.generate import Generator, Linking
+from kglm.answer.pretrained.plausible import Plausibility
 from kglm.answer.pretrained.prompts import LinkedPrompt, link_prompt, prompt_words, read_prompt, subword_links
 from kglm.answer.pretrained.support import Support
 from kglm.answer.pretrained.written import WordStream
@@ -133,6 +134,13 @@ class PretrainedLM:
     def _readers(self) -> dict[float, Reader]:
         return {}
 
+    @cached_property
+    def _plausibility(self) -> Plausibility:
+        return Plausibility(self.graph)
+
+    def _distribution(self, answers: SubwordAnswers) -> SubwordDistribution:
+        return SubwordDistribution(answers, self._plausibility)
+
     # Prompts
 
     def words(self, prompt: str | Sequence[str]) -> list[str]:
@@ -202,7 +210,7 @@ class PretrainedLM:
         reading, linked = self.read(prompt, entities, links=links, trust=trust)
         answers = SubwordAnswers(reading)
         return Completion.ranked(
-            self.graph, linked.words, linked.names, SubwordDistribution(answers), answers, top=top,
+            self.graph, linked.words, linked.names, self._distribution(answers), answers, top=top,
             relations=self.tables.relations,
         )  # fmt: skip
 
@@ -225,7 +233,7 @@ class PretrainedLM:
         reading, linked = self.read(question, entities, links=links, trust=trust, question=True)
         answers = SubwordAnswers(reading)
         mentions = linked_mentions(self.graph, linked.words, linked.names)
-        return reply(answers.start.following, SubwordDistribution(answers), linked.words, mentions, top=top)
+        return reply(answers.start.following, self._distribution(answers), linked.words, mentions, top=top)
 
     def generate(
         self,

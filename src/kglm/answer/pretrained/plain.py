@@ -18,9 +18,9 @@ import torch
 
 from kglm.answer.pretrained.steps import Step
 
-LEAST_EXPANDED = 0.01
+LEAST_EXPANDED = 0.02
 """Probability of a beginning from which it is expanded."""
-MAX_EXPANDED = 12
+MAX_EXPANDED = 8
 """Beginnings that are expanded."""
 LONGEST = 12
 """Subwords of a plain answer."""

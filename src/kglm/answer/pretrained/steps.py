@@ -32,7 +32,10 @@ class Step:
         """The text with one more plain subword."""
         found = self._after.get(id)
         if found is None:
-            reading = replace(self.reading.step(id, {None: 1.0}), at_end=True)
             p = self.p * float(self.following.outside_V[id])
-            found = self._after[id] = Step(reading, (*self.ids, id), p)
+            found = self._after[id] = Step(self.reading.step(id, {None: 1.0}), (*self.ids, id), p)
         return found
+
+    def as_prompt(self) -> Step:
+        """The same text as a prompt: the sentence encoder looks at its end."""
+        return Step(replace(self.reading, at_end=True), self.ids, self.p)
