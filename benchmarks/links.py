@@ -3,10 +3,11 @@
 Measure the links that heads on a pretrained model get, against the annotation of documents: by the text so far, and by
 the linker that sees the whole text. An argument is FILE or FILE:FIRST:LAST of its documents.
 
-Recall: annotated mentions of entities with exactly this span and entity. Known: annotated mentions after which the entity
-is linked in the text, by whatever words. Precision: links that overlap with an annotated mention and have its entity;
-links of words without annotation are not counted, as the annotation leaves out many. Parents: mentions with an annotated
-fact of which some parent is known when the mention begins, so that the fact can be said. A link counts from p = 0.5 on.
+Recall: annotated mentions of entities with exactly this span and entity. Known: annotated mentions after which the
+entity is linked in the text, by whatever words. Precision: links that overlap with an annotated mention and have its
+entity; links of words without annotation are not counted, as the annotation leaves out many. Parents: mentions with an
+annotated fact of which some parent is known when the mention begins, so that the fact can be said. A link counts from
+p = 0.5 on.
 """
 
 from __future__ import annotations

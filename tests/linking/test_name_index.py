@@ -135,5 +135,5 @@ def test_spans_found_word_by_word_are_those_of_the_whole_text(words: list[str]) 
 def test_nodes_can_be_without_names() -> None:
     empty, _ = _sorted(())
     index = NameIndex(empty, 0, 0).including([(("Paris",), 1), (("Paris",), 2), (("Rome",), 3)]).without([2, 3])
-    assert index["Paris"] == [1] and index["Rome"] == []
+    assert index[["Paris"]] == [1] and index[["Rome"]] == []
     assert [span[:2] for span in index.spans(["Paris", "Rome"])] == [(0, 1)]
