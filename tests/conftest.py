@@ -29,6 +29,9 @@ TOGETHER = {
 }  # fmt: skip
 """Modules with expensive module fixtures: one worker runs all tests of such a module, so that each is built once."""
 
+os.environ["KGLM_HEADS"] = "none"
+"""Where no run is named, tests use the small model that comes with kglm."""
+
 PRELOAD = [
     "hypothesis", "kglm.annotate.pipeline", "kglm.evaluate.perplexity", "kglm.train.loop", "pytest", "spacy.lang.en",
 ]  # fmt: skip

@@ -242,6 +242,15 @@ class TestHomes:
         assert made.is_relative_to(folder / "home")
         assert self.protected(folder, tmp_path / "child") == (0, str(made), "")
 
+    def test_a_damaged_world_in_a_home_that_cannot_be_written(self, folder: Path, tmp_path: Path) -> None:
+        made = world.world_path()
+        content = bytearray(made.read_bytes())
+        content[len(content) // 2] ^= 1
+        made.write_bytes(content)
+        code, path, error = self.protected(folder, tmp_path / "child")
+        assert code == 0, error
+        assert path.startswith(str(folder / "tmp")) and "is damaged" in error and "cannot be written" in error
+
     @pytest.mark.skipif(os.getuid() != 0, reason="only root can become a user without a home")
     def test_no_home(self, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("HOME")

@@ -249,12 +249,13 @@ def load(
 ) -> FactAwareLM | PretrainedLM:
     """Load a trained run: of an LSTM model, or of heads on a pretrained language model.
 
-    Without a run: with `kg` or `base`, the heads that come with kglm, if there are any; else `quickstart/kglm` if it
-    exists here, else the model that comes with kglm. `base` and `trust` are for pretrained models: see `PretrainedLM`.
+    Without a run: the heads that come with kglm, on the bundled world or on `kg`, if their base is installed; else
+    `quickstart/kglm` if it exists here, else the small model that comes with kglm. `base` and `trust` are for
+    pretrained models: see `PretrainedLM`.
 
     model = kglm.load("own-run", kg="other.kg")
     """
-    home = default_run(kg, base) if run is None else Path(run)
+    home = default_run(base) if run is None else Path(run)
     graph = graph_path(kg) if isinstance(kg, str | Path) else kg
     if not is_heads(home):
         if base is not None or trust is not None:
@@ -267,11 +268,11 @@ def load(
     return PretrainedLM.open(home, kg=graph, base=base, trust=TRUST if trust is None else trust)
 
 
-def default_run(kg: str | Path | KnowledgeGraph | None = None, base: str | Path | None = None) -> Path:
-    """The run to use when none is named."""
+def default_run(base: str | Path | None = None) -> Path:
+    """The run to use when none is named: heads with their base, if it is installed, else a small LSTM model."""
     heads = bundled.default_heads()
     if base is not None and heads is None:
         raise ConfigError(NO_HEADS, remedy=f"name a run of heads, or set {bundled.HEADS_VARIABLE} to one")
-    if heads is not None and (base is not None or (kg is not None and is_installed())):
+    if heads is not None and (base is not None or is_installed()):
         return heads
     return bundled.default_run()

@@ -41,8 +41,8 @@ def default_run() -> Path:
 
 
 def default_heads() -> Path | None:
-    """The heads to use with a graph when no run is named: `KGLM_HEADS`, else the bundled ones; None without any."""
+    """The heads to use when no run is named: `KGLM_HEADS`, else the bundled ones; None without any, or for "none"."""
     chosen = os.environ.get(HEADS_VARIABLE)
     if chosen:
-        return Path(chosen)
+        return None if chosen == "none" else Path(chosen)
     return HEADS if (HEADS / "heads.json").exists() else None

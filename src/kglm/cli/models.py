@@ -99,15 +99,18 @@ def open_model(
         raise ConfigError("--trust nan", remedy="give a number")
     from kglm.answer.model import default_run, load
 
-    home = named or default_run(kg, base)
+    home = named or default_run(base)
     if named is None:
-        note(
-            "using the model that comes with kglm"
-            if home.is_relative_to(bundled.HOME)
-            else f"using the model in {home}"
-        )
+        note(f"using {_described(home, kg)}")
     model = load(home, kg=kg, base=base, trust=trust)
     return (model.edited(steps) if steps else model), prompts
+
+
+def _described(home: Path, kg: Path | None) -> str:
+    """The model that is used when none is named."""
+    if home == bundled.HEADS:
+        return f"SmolLM2 with the facts of {'the bundled world' if kg is None else kg.name} (kglm world --help)"
+    return "the small model that comes with kglm" if home.is_relative_to(bundled.HOME) else f"the model in {home}"
 
 
 def check_at_least(minimum: int, option: str, value: int) -> None:

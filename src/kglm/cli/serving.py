@@ -74,8 +74,8 @@ def serve(
     config = ServeConfig(host, port, token or None, allow_edit, persist, limits)
     if threads < 0:
         raise ConfigError(f"--threads {threads} is negative", remedy="give 0 or more")
-    home = run or _default_run(kg, base)
-    if persist and kg is None and home.resolve() == bundled.RUN.resolve():
+    home = run or _default_run(base)
+    if persist and kg is None and home.resolve().is_relative_to(bundled.HOME.resolve()):
         raise ConfigError("the graph that comes with kglm is read-only", remedy="name a run, or a graph with --kg")
     _check_paths(home, kg, documents or [])
     from kglm.serve.listen import address, listen
@@ -94,7 +94,7 @@ def serve(
 
         torch.set_num_threads(threads or choose_threads())
         model = load(home, kg=kg, base=base, trust=trust)
-        if run is None and not documents and bundled.ARTICLES.exists():
+        if home == bundled.RUN and not documents and bundled.ARTICLES.exists():
             documents = [bundled.ARTICLES]
         library = Library(document for path in documents or () for document in read_documents(path))
         service = Service(model, config, library)
@@ -108,13 +108,13 @@ def serve(
         service.close()
 
 
-def _default_run(kg: Path | None, base: str | None) -> Path:
-    """The run to serve when none is named; loads nothing if neither a graph nor a base is given."""
-    if kg is None and base is None:
+def _default_run(base: str | None) -> Path:
+    """The run to serve when none is named; loads nothing without heads."""
+    if base is None and bundled.default_heads() is None:
         return bundled.default_run()
     from kglm.answer.model import default_run
 
-    return default_run(kg, base)
+    return default_run(base)
 
 
 def _check_paths(run: Path, kg: Path | None, documents: list[Path]) -> None:

@@ -9,7 +9,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TypeVar
 
@@ -54,28 +54,33 @@ def _temporary_folder(reason: str) -> Path:
     return fallback
 
 
-def load_or_make(home: Path, load: Callable[[], T], make: Callable[[], None], *, what: str | None = None) -> T:
-    """Load what is in the directory `home`; if it is missing or damaged, make it first.
+def cached(name: str, load: Callable[[Path], T], make: Callable[[Path], None], *, what: str | None = None) -> T:
+    """Load what is in the directory `name` of the cache; if it is missing or damaged, make it first.
 
     `load` raises a KglmError if the content is damaged; `make` writes the directory atomically. One process makes it;
-    the others wait for it, with a note if `what` names it.
+    the others wait for it, with a note if `what` names it. What is damaged where nothing can be written is made among
+    the temporary files.
     """
+    home = cache_folder(name) / name
     if home.exists():
-        with suppress(KglmError):
-            return load()
+        try:
+            return load(home)
+        except KglmError as error:
+            if not os.access(home.parent, os.W_OK):
+                home = _temporary_folder(f"{error}, which cannot be written") / name
     with writing(home):
         home.parent.mkdir(parents=True, exist_ok=True)
         with ExitStack() as held:
             _wait_for_lock(held, home.parent, what)
             if home.exists():  # it is damaged, or another process has made it meanwhile
                 try:
-                    return load()
+                    return load(home)
                 except KglmError as error:
                     if what is not None:
                         print(f"note: {what} is made again: {error}", file=sys.stderr)
                     remove_directory(home)
-            make()
-    return load()
+            make(home)
+    return load(home)
 
 
 def _wait_for_lock(held: ExitStack, folder: Path, what: str | None) -> None:

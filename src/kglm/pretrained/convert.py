@@ -27,7 +27,7 @@ from kglm.files import reading
 from kglm.files.artefact import Artefact, new_artefact
 from kglm.files.records import decode_record
 from kglm.files.tensors import not_finite, write_tensors
-from kglm.files.user_cache import cache_folder, load_or_make
+from kglm.files.user_cache import cached
 from kglm.pretrained.gguf import GgufLlama
 from kglm.pretrained.llama import LlamaConfig
 from kglm.pretrained.subwords import SEPARATOR, ChatFormat, SubwordsRecord, tokenizing
@@ -51,8 +51,7 @@ class ModelRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def load_converted(source: Path, label: str, load: Callable[[Artefact], T]) -> T:
     """Load the converted model of a source; converts it if that has not been done, or if what is there is damaged."""
     name = f"models/{label}-{_digest(source)}"
-    home = cache_folder(name) / name
-    return load_or_make(home, lambda: load(_open(home)), lambda: _convert(source, label, home))
+    return cached(name, lambda home: load(_open(home)), lambda home: _convert(source, label, home))
 
 
 def _open(home: Path) -> Artefact:

@@ -87,4 +87,6 @@ class ServeConfig:
 
 def name_of(run: Path) -> str:
     """The name of a run on the page and in messages."""
+    if run.resolve() == bundled.HEADS.resolve():
+        return "SmolLM2 with the facts of a graph"
     return "the model that comes with kglm" if run.resolve() == bundled.RUN.resolve() else run.resolve().name

@@ -21,7 +21,7 @@ from kglm.errors import DamagedError, DataError, KglmError
 from kglm.files import atomic_directory, atomic_file, exclusive, sync_directory, writing
 from kglm.files.artefact import Artefact
 from kglm.files.atomic import sync_file
-from kglm.files.user_cache import cache_folder, load_or_make
+from kglm.files.user_cache import cache_folder, cached
 from kglm.kg.compiled import compile_store, open_compiled
 from kglm.kg.graph import JOURNAL_LIMIT, KnowledgeGraph
 from kglm.kg.seals import ImportRecord
@@ -50,9 +50,7 @@ def about() -> About:
 
 def world_path() -> Path:
     """Path of the graph file of the bundled world; unpacks it first if that has not been done."""
-    home = world_home()
-    load_or_make(home, lambda: _check(home), lambda: _unpack(home), what="the bundled world")
-    return home / GRAPH
+    return cached(_cache_name(), _checked, _unpack, what="the bundled world")
 
 
 def open_world() -> KnowledgeGraph:
@@ -62,12 +60,16 @@ def open_world() -> KnowledgeGraph:
 
 def world_home() -> Path:
     """The directory for the graph of the bundled world, whether it exists or not."""
+    name = _cache_name()
+    return cache_folder(name) / name
+
+
+def _cache_name() -> str:
     packed = _packed()
     if packed.manifest is None:
         raise DamagedError("has no manifest of checksums", place=packed.home, remedy=INSTALL_AGAIN)
     with (packed.home / PACKED).open("rb") as stream:
-        name = f"worlds/{FORMAT}-{xxh3_64(stream.read()).hexdigest()}"
-    return cache_folder(name) / name
+        return f"worlds/{FORMAT}-{xxh3_64(stream.read()).hexdigest()}"
 
 
 def graph_path(name: str | Path) -> Path:
@@ -104,12 +106,13 @@ def _packed() -> Artefact:
     return Artefact.open(bundled.WIKIDATA, INSTALL_AGAIN)
 
 
-def _check(home: Path) -> None:
-    """Raise an error if the graph is incomplete, or a byte of it differs from its checksum."""
+def _checked(home: Path) -> Path:
+    """The graph in `home`; raises an error if it is incomplete, or if a byte of it differs from its checksum."""
     if not (home / READ_ONLY).exists():
         raise DamagedError("is incomplete", place=home)
     with Store.open(home / GRAPH) as store:
         store.check()
+    return home / GRAPH
 
 
 def _unpack(home: Path) -> None:

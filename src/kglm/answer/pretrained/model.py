@@ -40,6 +40,7 @@ from kglm.linking.linker import LinkedName, Linker
 from kglm.linking.name_index import NameIndex
 from kglm.linking.prompts import NIL_BIAS, PromptLinker
 from kglm.text.document import START
+from kglm.worlds.world import default_graph
 
 TRUST = 2.0
 """Default trust."""
@@ -66,7 +67,7 @@ class PretrainedLM:
         base: str | Path | None = None,
         trust: float = TRUST,
     ) -> PretrainedLM:
-        """Load trained heads with a graph file, an open graph, or the graph that they were trained with.
+        """Load trained heads with a graph file, an open graph, the graph of their training, or the bundled world.
 
         `base` is a name or path of the language model, if it is elsewhere than at training.
         """
@@ -289,8 +290,8 @@ AnyModel = FactAwareLM | PretrainedLM
 def _graph_file(run: HeadsRun, kg: str | Path | None) -> Path:
     if kg is not None:
         return Path(kg)
+    if not (run.home / "kg.json").is_file():  # heads without a graph of their own
+        return default_graph()
     from kglm.runs.run import graph_path
 
-    if not (run.home / "kg.json").is_file():
-        raise ConfigError("these heads have no graph of their own", place=run.home, remedy="give a graph with --kg")
     return graph_path(run.home)
