@@ -79,7 +79,8 @@ class Format(NamedTuple):
     facts: str
     """lines: "label: object"; sentences: "The label of X is object."; grouped: objects of a relation on one line."""
     question: str
-    """plain: text goes on; chat: a question, the answer goes on from the statement; chat-short: the object alone."""
+    """plain: the statement goes on after the facts; twice: it also stands before them; chat: a question, the answer
+    goes on from the statement; chat-short: the object alone."""
     shots: int = 0
     most: int = 10**9
     """Facts at most."""
@@ -92,12 +93,14 @@ class Format(NamedTuple):
 FORMATS = [
     *(Format(facts, question) for facts in ("lines", "sentences", "grouped") for question in ("plain", "chat")),
     *(Format("lines", question, shots) for question in ("plain", "chat") for shots in (1, 3)),
+    Format("lines", "twice"),
+    Format("grouped", "twice"),
     Format("lines", "chat-short"),
     Format("lines", "chat-short", 3),
     Format("lines", "plain", 0, 30),
     Format("lines", "plain", 0, 100),
 ]
-BEST = {"free": Format("lines", "plain"), "names": Format("lines", "plain")}
+BEST = {"free": Format("grouped", "twice"), "names": Format("lines", "plain")}
 """The best formats on the development half."""
 
 
@@ -191,6 +194,10 @@ def block(form: Format, name: str, facts: Sequence[str], statement: str, *, answ
     listed = "\n".join(f"- {fact}" if form.facts != "sentences" else fact for fact in facts)
     if form.question == "plain":
         return f"Facts about {name}:\n{listed}\n\n{statement}" + (f" {answer}.\n\n\n" if answer else "")
+    if form.question == "twice":
+        return f"{statement} ... ?\n\nFacts about {name}:\n{listed}\n\n{statement}" + (
+            f" {answer}.\n\n\n" if answer else ""
+        )
     before, after, end = chat.before, chat.after, chat.end  # type: ignore[attr-defined]
     if form.question == "chat":
         asked = f"Here are facts about {name}:\n{listed}\n\nComplete this sentence with the right fact: {statement} ..."

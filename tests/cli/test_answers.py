@@ -180,6 +180,12 @@ class TestSeveralPrompts:
         assert left.returncode == 2 and "prompts.txt, line 2: is not UTF-8" in left.stderr and "France" in left.stdout
 
 
+def test_a_name_that_may_be_of_no_entity_says_so(ask: Ask) -> None:
+    linked, nil, *_ = ask("complete", "Netherlands lies in").stdout.splitlines()
+    assert linked.startswith("Netherlands = Netherlands (Q55) – country in Europe, ")
+    assert nil.startswith("Netherlands = no entity of the graph, ")
+
+
 class TestMissing:
     """A fact that is asked for and missing; the model that finds it is not part of this test."""
 
@@ -193,9 +199,8 @@ class TestMissing:
         monkeypatch.setattr("kglm.answer.model.next_words", asked_for_spouse)
 
     def test_it_comes_first_with_what_to_do(self, ask: Ask) -> None:
-        linked, nil, missing, answers, *_ = ask("complete", "Angela Merkel is married to").stdout.splitlines()
-        assert linked.startswith("Angela Merkel = Angela Merkel (Q567) – German politician, 9")
-        assert nil.startswith("Angela Merkel = no entity of the graph, ")
+        linked, missing, answers, *_ = ask("complete", "Angela Merkel is married to").stdout.splitlines()
+        assert linked.startswith("Angela Merkel = Angela Merkel (Q567) – German politician, 99.")
         p = float(missing.partition("(p ")[2].partition(")")[0])
         assert missing == (
             f"the text asks for the spouse of Angela Merkel (p {p:.2f}); the graph has none – "

@@ -118,3 +118,22 @@ def test_damaged_cache_or_that_of_another_graph_is_rebuilt(store: Path, tmp_path
     other = make_store(tmp_path / "other", FACTS, {"Q1": ("Luigi",)})
     Path(f"{store}.names").rename(f"{other}.names")
     assert ids(other, index(other)["Luigi",]) == {"Q1"}
+
+
+@given(st.lists(st.sampled_from(["Paris", "Town", "Hall", "Marie", "Curie", "of", "City", "x"]), max_size=20))
+def test_spans_found_word_by_word_are_those_of_the_whole_text(words: list[str]) -> None:
+    entries = [("Paris",), ("Paris", "Town", "Hall"), ("Town",), ("Marie", "Curie"), ("City", "of", "Paris")]
+    empty, _ = _sorted(())
+    index = NameIndex(empty, 0, 0).including((name, node) for node, name in enumerate(entries))
+    found, beginnings = [], []
+    for position, word in enumerate(words):
+        ended, beginnings = index.grown(beginnings, position, word)
+        found += [(start, position + 1, index.nodes(name)) for start, name in ended]
+    assert sorted(found) == list(index.spans(words))
+
+
+def test_nodes_can_be_without_names() -> None:
+    empty, _ = _sorted(())
+    index = NameIndex(empty, 0, 0).including([(("Paris",), 1), (("Paris",), 2), (("Rome",), 3)]).without([2, 3])
+    assert index[["Paris"]] == [1] and index[["Rome"]] == []
+    assert [span[:2] for span in index.spans(["Paris", "Rome"])] == [(0, 1)]

@@ -37,7 +37,7 @@ STOPS = frozenset("!?…‽。！？؟।.\n\r")
 """Characters that may end a sentence …"""
 NEAR = 8
 """… if they are among the last characters before a word."""
-LONGEST = 2000
+LONGEST = 600
 """Characters of a sentence after which its beginning is not looked at again."""
 
 
@@ -108,8 +108,8 @@ class LinkEvents:
         """The words of the first characters of the sentence will not change; forget the sentence if it has ended."""
         self._running.settle(words)
         marks = [n for n in range(self._words, words) if self._running.words[n] == END]
-        self._words, self._fixed = words, fixed
-        begin = self._span_W[marks[-1]][0] - self._at if marks else fixed if fixed > LONGEST else 0
+        before, self._words, self._fixed = self._fixed, words, fixed
+        begin = self._span_W[marks[-1]][0] - self._at if marks else before if before > LONGEST else 0
         self._text, self._at, self._fixed = self._text[begin:], self._at + begin, self._fixed - begin
         open_from = self._running.open_from
         final = self._span_W[open_from][0] if open_from < len(self._span_W) else self.ends[-1]
