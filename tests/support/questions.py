@@ -43,13 +43,13 @@ NAMES = {
 KNOWN = (Known("P2067", ("mass", "weight")),)
 
 
-def save_heads(home: Path) -> Path:
+def save_heads(home: Path, *, max_tails: int = 100) -> Path:
     """A run of heads in `home`/heads and a graph `home`/toy.kg; the base is in `home`/base."""
     base = BaseModel.open(save_english(home / "base", context=256, chat=True), dtype=torch.float32)
     make_store(home, FACTS, NAMES)
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        heads = Heads(HeadsConfig(state=8, relation=4), base.model.config.hidden, key_size(base))
+        heads = Heads(HeadsConfig(state=8, relation=4, max_tails=max_tails), base.model.config.hidden, key_size(base))
     with torch.no_grad():
         for linear in (heads.asked, heads.query, heads.clause, heads.types):
             linear.weight.zero_()

@@ -51,6 +51,19 @@ def test_several_values_are_listed(model: PretrainedLM) -> None:
     assert "Malia Obama" in found.text and "Sasha Obama" in found.text
 
 
+def test_a_relation_with_very_many_values_is_said_with_their_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its facts are not enumerated: here, two are already too many."""
+    monkeypatch.setenv("KGLM_CACHE", str(tmp_path / "cache"))
+    save_heads(tmp_path, max_tails=1)
+    found = open_heads(tmp_path).ask("Who is the child of Barack Obama?")
+    assert found.text in (
+        "Barack Obama has more than one child: Malia Obama and Sasha Obama.",
+        "Barack Obama has more than one child: Sasha Obama and Malia Obama.",
+    )
+
+
 def test_a_fact_that_the_graph_lacks_is_missing(model: PretrainedLM) -> None:
     found = model.ask("What is the place of birth of Barack Obama?")
     assert found.text is None and found.asks_for_missing
