@@ -7,6 +7,7 @@ The label of a relation says how it is used:
     participle        located in, founded by        Acme is located in Utrecht.
     noun with "of"    member of, part of            Acme is a member of the Hanse.
     has …             has part                      Acme has part Lab 3.
+    noun received     award received                The award that Marie Curie received is …
 
 Of a reverse relation, the fact itself is said: who has the parent as the value. Several values are listed.
 """
@@ -29,6 +30,8 @@ _NOUNS_WITH_OF = frozenset(
         "mother", "author", "founder", "citizen", "resident", "native",
     )
 )  # fmt: skip
+_DONE = frozenset(("received", "held", "won", "played", "attended", "written", "produced"))
+"""Past forms that follow a noun in a label: "award received"."""
 _NO_VERBS = frozenset(("series", "species", "status", "genus", "headquarters", "news", "politics", "class", "address"))
 
 
@@ -55,6 +58,11 @@ def fact_sentence(subject: str, relation: str, values: Sequence[str], *, reverse
         return _reverse(subject, relation, values, listed, many, verb)
     if verb is not None:
         return _sentence(f"{subject} {verb} {listed}")
+    noun, _, done = relation.rpartition(" ")
+    if done in _DONE and noun:
+        if many:
+            return _sentence(f"{subject} {done} more than one {noun}: {listed}")
+        return _sentence(f"The {noun} that {subject} {done} is {listed}")
     if many:
         return _sentence(f"{subject} has more than one {relation}: {listed}")
     return _sentence(f"The {relation} of {subject} is {listed}")
