@@ -125,10 +125,33 @@ class SubwordDistribution:
 
     @cached_property
     def missing(self) -> tuple[MissingFact, ...]:
-        """Facts that the text asks for and the graph lacks, without those that no entity of that kind has."""
+        """Facts that the text asks for and the graph lacks.
+
+        Without those that no entity of that kind has, and those that a more probable entity has: of two that a name may
+        refer to, the text means the one with the fact.
+        """
         found = self._following.missing[:MAX_MISSING]
         plausible = self._plausibility.is_plausible
-        return tuple(MissingFact(*each) for each in found if plausible(each.parent, each.relation))
+        known = self._mass_of_relations
+        return tuple(
+            MissingFact(*each)
+            for each in found
+            if plausible(each.parent, each.relation) and each.p > known.get(each.relation // 2, 0.0)
+        )
+
+    @cached_property
+    def _mass_of_relations(self) -> dict[int, float]:
+        """Probability that a fact of each relation is said next, for the parent where it is largest."""
+        facts = self._following.facts
+        mass: dict[tuple[int, int], float] = {}
+        for p, parent, relation in zip(
+            facts.p_F.tolist(), facts.parent_F.tolist(), facts.relation_F.tolist(), strict=True
+        ):
+            mass[parent, relation // 2] = mass.get((parent, relation // 2), 0.0) + p
+        best: dict[int, float] = {}
+        for (_, relation), p in mass.items():
+            best[relation] = max(p, best.get(relation, 0.0))
+        return best
 
     @property
     def p_facts(self) -> float:
