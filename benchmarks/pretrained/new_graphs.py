@@ -130,7 +130,8 @@ def questions(graph: KnowledgeGraph, name: str, half: str, limit: int | None, se
         label = graph.label(graph.number(head))
         for kind in (*STATEMENTS, *ASKED):
             text = filled(of[kind][HALF[half]], label)
-            found.append(Question(f"{name} {head} {relation} {kind}", text, head, label, relation, tails, kind))
+            said = label if label in text else label[0].upper() + label[1:]
+            found.append(Question(f"{name} {head} {relation} {kind}", text, head, said, relation, tails, kind))
     return found
 
 
