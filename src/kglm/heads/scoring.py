@@ -27,7 +27,7 @@ from kglm.heads.prepared import CONTINUE_FEATURE, Prepared, Start
 from kglm.heads.tails import LEAST, TailGroup, is_scored, tail_inputs, tail_log_probs
 from kglm.model.arrays import Floats, array
 
-LIKELY = 0.05
+LIKELY = 0.2
 """p(related) from which the sentence encoder takes a closer look at the clause before a word."""
 DROPPED = 1e-9
 """Share of the probability below which a state is no longer followed; the result is then a lower bound."""

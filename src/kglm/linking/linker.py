@@ -189,7 +189,7 @@ class Linker:
                 if "," in words[start + 1 : end - 1]:
                     end, nodes = self._before_comma(words, start, end, nodes)
                 covered[start:end] = True
-                found.append((start, end, self._highest_degree(nodes)))
+                found.append((start, end, self.highest_degree(nodes)))
         return sorted(found)
 
     def _before_comma(
@@ -207,9 +207,10 @@ class Linker:
 
     def candidates(self, name: Sequence[str]) -> list[int]:
         """Entities of a name; above `MAX_CANDIDATES`, those with the most facts."""
-        return self._highest_degree(self.names[name])
+        return self.highest_degree(self.names[name])
 
-    def _highest_degree(self, nodes: Sequence[int]) -> list[int]:
+    def highest_degree(self, nodes: Sequence[int]) -> list[int]:
+        """At most `MAX_CANDIDATES` nodes, those with the most facts."""
         if len(nodes) <= MAX_CANDIDATES:
             return list(nodes)
         degree = self.graph.degrees(nodes)

@@ -11,6 +11,7 @@ from kglm.answer.reading import Span
 from kglm.heads.local import Link
 from kglm.heads.passage import Passage, question_passage, text_passage
 from kglm.kg.graph import KnowledgeGraph
+from kglm.linking.common_names import common_names
 from kglm.linking.linker import LinkedName
 from kglm.linking.prompts import PromptLinker
 from kglm.pretrained.subwords import Subwords
@@ -57,6 +58,10 @@ def link_prompt(
     """
     words = prompt_words(passage)
     names = [LinkedName.certain(*span) for span in given] if linker is None else linker.link(words, given)
+    if linker is not None and all(name.node is None for name in names):
+        covered = {position for name in names for position in range(name.start, name.end)}
+        common = common_names(linker.linker, words)
+        names = sorted([*names, *(name for name in common if covered.isdisjoint(range(name.start, name.end)))])
     if best:
         names = [name if name.node is None else LinkedName.certain(name.start, name.end, name.node) for name in names]
     return LinkedPrompt(passage, tuple(names), tuple(subword_links(passage, names, graph)))
