@@ -51,7 +51,9 @@ class SentenceEncoder:
 
     def __init__(self, home: Path, name: str) -> None:
         from transformers import AutoModel, AutoTokenizer
+        from transformers.utils import logging
 
+        logging.disable_progress_bar()  # a second's work
         self.name = name
         self._tokenizer: Any = AutoTokenizer.from_pretrained(home, local_files_only=True)
         self._model: Any = AutoModel.from_pretrained(home, local_files_only=True, use_safetensors=True).eval()
