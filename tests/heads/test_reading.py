@@ -32,6 +32,7 @@ class Letters:
 
     world: LetterWorld
     passage: Passage
+    begins_V: None = None
 
     def extended(self, id: int) -> Letters:
         return letters(self.world, [*self.passage.ids, id])

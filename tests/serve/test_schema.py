@@ -83,7 +83,7 @@ def operations(client: Client, *, with_input: bool) -> set[str]:
 
 def test_requests_that_fit(schema: Any, client: Client) -> None:
     sent = send(schema, FEW, GenerationMode.POSITIVE, client.with_session().session)
-    assert sent.operations == operations(client, with_input=False) and len(sent.operations) == 17
+    assert sent.operations == operations(client, with_input=False) and len(sent.operations) == 18
 
 
 def test_requests_that_do_not_fit(schema: Any, client: Client) -> None:

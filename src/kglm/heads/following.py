@@ -30,9 +30,6 @@ from kglm.heads.tails import TailGroup, is_scored
 from kglm.model.arrays import Floats, Ints, array
 from kglm.model.logsums import segment_logsumexp
 
-LEAST_SCORED = 1e-6
-"""Probability of a relation below which its tails count as equally probable."""
-
 
 class MissingMass(NamedTuple):
     """The text asks for a relation that the parent lacks in the graph; p is part of p(related)."""
@@ -227,7 +224,9 @@ def _fact_masses(reading: Reading, related: float) -> FactMasses:
     if not related:
         return FactMasses(np.zeros(0), none, none, none)
     rows = list(_relation_masses(reading, related))
-    groups = [TailGroup(0, row.parent, row.relation) for row in rows if row.p >= LEAST_SCORED and row.scored]
+    groups = [
+        TailGroup(0, row.parent, row.relation) for row in rows if row.p >= reading.reader.least_scored and row.scored
+    ]
     scores.score_tails(groups)
     scored = set(groups)
     p, parents, relations, tails = [], [], [], []

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -33,6 +34,11 @@ class Growing(Protocol):
     @property
     def passage(self) -> Passage:
         """The text so far."""
+        ...
+
+    @property
+    def begins_V(self) -> Tensor | None:
+        """True for the subwords that begin a word; None if all may."""
         ...
 
     def extended(self, id: int) -> Growing:
@@ -64,6 +70,11 @@ class GrowingText:
         return cls(passage, subwords, passage, tuple(passage.surface[: len(passage.surface) - count]), begin)
 
     @property
+    def begins_V(self) -> Tensor:
+        """True for the subwords that begin a word after a blank."""
+        return _blank_before(self.subwords)
+
+    @property
     def added(self) -> str:
         """The text that was added."""
         return self.passage.text[len(self.given.text) :]
@@ -90,6 +101,12 @@ class GrowingText:
         begins_T = np.append(before.begins_T, _begins(before, text, word_T, surface))
         longer = Passage(before.title, text, ids, end_T, word_T, begins_T, surface)
         return GrowingText(longer, self.subwords, self.given, head, begin)
+
+
+@lru_cache(4)
+def _blank_before(subwords: Subwords) -> Tensor:
+    """True for the subwords whose text begins with a blank."""
+    return torch.tensor([text[:1].isspace() for text in subwords.texts])
 
 
 def _begins(before: Passage, text: str, word_T: np.ndarray, surface: Sequence[str]) -> bool:

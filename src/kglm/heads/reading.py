@@ -26,6 +26,7 @@ from kglm.heads.features import Features, next_log_probs
 from kglm.heads.growing import BaseStates, Growing, States, words_before
 from kglm.heads.local import Link, LocalEntities, sentence_starts
 from kglm.heads.model import ClauseScores, Heads
+from kglm.heads.names import Children
 from kglm.heads.prepared import (
     Prepared,
     Start,
@@ -38,11 +39,13 @@ from kglm.heads.prepared import (
     prepare,
     type_features,
 )
-from kglm.heads.scoring import PassageScores, Running, State, score_text, step
+from kglm.heads.scoring import PassageScores, Running, State, name_probs, score_text, step
 from kglm.heads.tables import GraphTables
 from kglm.model.arrays import Ints
 from kglm.text.document import END
 
+BEGINS = 0.2
+"""Probability that the next subword begins a word from which the clause before it is looked at."""
 STARTS_KEPT = 256
 """Entities whose facts are kept by the first subwords of their names."""
 
@@ -55,6 +58,8 @@ class Reader:
     tables: GraphTables
     trust: float = 0.0
     """Added to the scores of facts and of going on with names: 0 is the trained model, −inf the base alone."""
+    least_scored: float = 0.0
+    """Probability of a relation below which its tails count as equally probable, which saves time."""
 
     @cached_property
     def vector_RK(self) -> Tensor:
@@ -215,11 +220,18 @@ class Reading:
 
     def _look(self, likely_1: Tensor) -> ClauseScores | None:
         meanings = self.reader.tables.meanings
-        if meanings is None or not len(self.linked.local) or not (self.at_end or bool(likely_1.any())):
+        if meanings is None or not len(self.linked.local):
+            return None
+        if not self.at_end and not (bool(likely_1.any()) and self._begins_word()):
             return None
         texts = clause_texts(self.text.passage, self.linked.links, [self.position])
         clause_1C = meanings.clauses(texts)
         return ClauseScores(torch.zeros(1, dtype=torch.int64), clause_1C, meanings.similarities(clause_1C))
+
+    def _begins_word(self) -> bool:
+        """True if the next subword probably begins a word."""
+        begins_V = self.text.begins_V
+        return begins_V is None or float(self.log_p_V.exp()[begins_V].sum()) >= BEGINS
 
     def step(self, id: int, weights: dict[State, float] | None = None) -> Reading:
         """Read one more subword; `weights` are the posterior of the running mention after it, if it is chosen."""
@@ -256,6 +268,10 @@ class Reading:
     def with_weights(self, weights: dict[State, float]) -> Reading:
         """The same text, given the running mention."""
         return replace(self, weights=weights)
+
+    def name_probs(self, children: Children) -> dict[int, float]:
+        """p(next subword | the name of an entity goes on)."""
+        return name_probs(self.reader.heads, self.log_p_V, children)
 
     def fork(self) -> Reading:
         """A copy with keys and values of its own."""

@@ -168,12 +168,8 @@ class PassageScores:
 
     def name_probs(self, t: int, children: Children) -> dict[int, float]:
         """p(next subword | entity, prefix)."""
-        subwords = list(children.kinds)
-        kind_Y = torch.tensor([int(kind) for kind in children.kinds.values()])
-        with torch.no_grad():
-            score_Y = array(self.heads.name_scores(torch.from_numpy(self.base_log_probs(t, subwords)).float(), kind_Y))
-        p_Y = np.exp(score_Y - score_Y.max())
-        return dict(zip(subwords, (p_Y / p_Y.sum()).tolist(), strict=True))
+        base_Y = torch.from_numpy(self.base_log_probs(t, list(children.kinds))).float()
+        return _name_probs(self.heads, base_Y, children)
 
     def types(self, t: int, state: State) -> Floats:
         """p(type) at a position, given the running mention."""
@@ -226,6 +222,19 @@ class PassageScores:
             self.tails[group] = {}
         for n, tail, p in zip(inputs.group_Y.tolist(), inputs.tail_Y.tolist(), p_Y.tolist(), strict=True):
             self.tails[groups[n]][tail] = p
+
+
+def name_probs(heads: Heads, log_p_V: Tensor, children: Children) -> dict[int, float]:
+    """p(next subword | a name goes on), given log p_B of all subwords."""
+    return _name_probs(heads, log_p_V[torch.tensor(list(children.kinds))], children)
+
+
+def _name_probs(heads: Heads, base_Y: Tensor, children: Children) -> dict[int, float]:
+    kind_Y = torch.tensor([int(kind) for kind in children.kinds.values()])
+    with torch.no_grad():
+        score_Y = array(heads.name_scores(base_Y, kind_Y))
+    p_Y = np.exp(score_Y - score_Y.max())
+    return dict(zip(children.kinds, (p_Y / p_Y.sum()).tolist(), strict=True))
 
 
 class TextScore(NamedTuple):

@@ -86,7 +86,7 @@ class Generator:
         draft = Draft(reading, links=reading.linked.links)
         while True:
             pause()
-            following = Following.of(draft.reading)
+            following = None if _next_of_name(draft) else Following.of(draft.reading)
             ids, p_N = self._candidates(draft, following)
             chosen = self._draw(p_N)
             if chosen is None or ids[chosen] in self._ends(draft):
@@ -106,7 +106,7 @@ class Generator:
                     found.append((draft.log_p, draft, None, -1, 1.0))
                     continue
                 pause()
-                following = Following.of(draft.reading)
+                following = None if _next_of_name(draft) else Following.of(draft.reading)
                 ids, p_N = self._candidates(draft, following)
                 for k in np.argsort(-p_N, kind="stable")[: self._config.beam].tolist():
                     if p_N[k] > 0 and ids[k] not in self._ends(draft):
@@ -115,9 +115,7 @@ class Generator:
                 break
             found.sort(key=lambda each: -each[0])
             beam = [
-                draft
-                if following is None
-                else self._extended(replace(draft, reading=draft.reading.fork()), following, id, p)
+                draft if id < 0 else self._extended(replace(draft, reading=draft.reading.fork()), following, id, p)
                 for _, draft, following, id, p in found[: self._config.beam]
             ]
         return beam[0]
@@ -132,15 +130,11 @@ class Generator:
 
     # Candidates
 
-    def _candidates(self, draft: Draft, following: Following) -> tuple[list[int], np.ndarray]:
+    def _candidates(self, draft: Draft, following: Following | None) -> tuple[list[int], np.ndarray]:
         """The most probable subwords that may follow, with their probabilities."""
-        names = draft.reading.reader.tables.names
-        running = draft.running
-        if running is not None:
-            children = names.children(*running)
-            if children.kinds and not children.complete:
-                p_of = following.next_of(running)
-                return list(p_of), np.array(list(p_of.values()))
+        if following is None:
+            p_of = _next_of_name(draft)
+            return list(p_of), np.array(list(p_of.values()))
         outside_V = following.outside_V if not self._grounded else following.plain * following.reading.log_p_V.exp()
         name_V = following.p_V - following.outside_V
         kept = self._allowed(draft, outside_V)
@@ -217,16 +211,13 @@ class Generator:
         place = int(np.searchsorted(until, self._rng.random() * until[-1], side="right"))
         return int(kept[min(place, len(kept) - 1)])
 
-    def _way(self, draft: Draft, following: Following, id: int) -> Derivation:
+    def _way(self, draft: Draft, following: Following | None, id: int) -> Derivation:
         """Draw one of the ways to a subword; the most probable one without temperature."""
         running = draft.running
+        if following is None:
+            assert running is not None
+            return Derivation(1.0, Type.CONTINUE, Running(running.node, (*running.prefix, id)), running)
         ways = following.derivations(id)
-        if running is not None:
-            children = draft.reading.reader.tables.names.children(*running)
-            if children.kinds and not children.complete:
-                ways = [way for way in ways if way.kind == Type.CONTINUE]
-                if not ways:  # its probability is 0 in single precision
-                    ways = [Derivation(1.0, Type.CONTINUE, Running(running.node, (*running.prefix, id)), running)]
         if not self._may_follow(draft, draft.reading.reader.tables.base.subwords.texts[id]):
             ways = [way for way in ways if way.after is not None] or ways
         if not self._config.temperature or self._config.beam:
@@ -236,7 +227,7 @@ class Generator:
 
     # Extension
 
-    def _extended(self, draft: Draft, following: Following, id: int, p: float) -> Draft:
+    def _extended(self, draft: Draft, following: Following | None, id: int, p: float) -> Draft:
         """The draft with one more subword."""
         way = self._way(draft, following, id)
         reading = draft.reading.step(id, {way.after: 1.0})
@@ -275,6 +266,15 @@ class Generator:
         word, _ = _last_word(draft.text)
         new = reading.text.added[len(draft.text) :].lstrip()  # type: ignore[attr-defined]
         return word[:1].isupper() and not new[:1].isupper()
+
+
+def _next_of_name(draft: Draft) -> dict[int, float]:
+    """p(next subword) where a name of the graph has begun and is not complete: it goes on. Empty elsewhere."""
+    reading, running = draft.reading, draft.running
+    if running is None:
+        return {}
+    children = reading.reader.tables.names.children(*running)
+    return {} if children.complete or not children.kinds else reading.name_probs(children)
 
 
 def _best_way(ways: Sequence[Derivation]) -> Derivation:

@@ -45,6 +45,8 @@ from kglm.worlds.world import default_graph
 
 TRUST = 2.0
 """Default trust."""
+LEAST_SCORED = 1e-4
+"""See `Reader`."""
 
 
 class PretrainedLM:
@@ -127,7 +129,7 @@ class PretrainedLM:
                 f"a trust of {trust}", remedy="give a number; 0 is the trained model, -inf the base alone"
             )
         if trust not in self._readers:
-            self._readers[trust] = Reader(self.run.heads, self.tables, trust)
+            self._readers[trust] = Reader(self.run.heads, self.tables, trust, LEAST_SCORED)
         return self._readers[trust]
 
     @cached_property
