@@ -263,9 +263,9 @@ def load(
                 "is a run without a pretrained language model", place=home, remedy="leave out the base and the trust"
             )
         return FactAwareLM.open(home, kg=graph)
-    from kglm.answer.pretrained.model import TRUST, PretrainedLM
+    from kglm.answer.pretrained.model import PretrainedLM
 
-    return PretrainedLM.open(home, kg=graph, base=base, trust=TRUST if trust is None else trust)
+    return PretrainedLM.open(home, kg=graph, base=base, trust=trust)
 
 
 def default_run(base: str | Path | None = None) -> Path:

@@ -44,7 +44,9 @@ from kglm.text.document import START
 from kglm.worlds.world import default_graph
 
 TRUST = 2.0
-"""Default trust."""
+"""Default trust of answers."""
+TEXT_TRUST = -1.0
+"""Default trust of generated text, which reads better if it states fewer facts."""
 LEAST_SCORED = 1e-4
 """See `Reader`."""
 
@@ -55,9 +57,10 @@ class PretrainedLM:
     is_pretrained = True
 
     def __init__(
-        self, run: HeadsRun, tables: GraphTables, base: PretrainedLM | None = None, trust: float = TRUST
+        self, run: HeadsRun, tables: GraphTables, base: PretrainedLM | None = None, trust: float | None = None
     ) -> None:
-        """`base` is the model before edits, if there are any; `trust` is used where none is given."""
+        """`base` is the model before edits, if there are any; `trust` is used where none is given,
+        else `TRUST` and `TEXT_TRUST`."""
         self.run, self.tables, self.trust = run, tables, trust
         self._base = base
 
@@ -68,7 +71,7 @@ class PretrainedLM:
         *,
         kg: str | Path | KnowledgeGraph | None = None,
         base: str | Path | None = None,
-        trust: float = TRUST,
+        trust: float | None = None,
     ) -> PretrainedLM:
         """Load trained heads with a graph file, an open graph, the graph of their training, or the bundled world.
 
@@ -122,8 +125,11 @@ class PretrainedLM:
         """Number of subwords of the language model."""
         return len(self.run.base.subwords)
 
+    def _trust(self, given: float | None, default: float) -> float:
+        return next(trust for trust in (given, self.trust, default) if trust is not None)
+
     def _reader(self, trust: float | None) -> Reader:
-        trust = self.trust if trust is None else trust
+        trust = self._trust(trust, TRUST)
         if trust != trust:
             raise ConfigError(
                 f"a trust of {trust}", remedy="give a number; 0 is the trained model, -inf the base alone"
@@ -270,7 +276,7 @@ class PretrainedLM:
         grounded: bool,
         pause: Callable[[], None],
     ) -> Iterator[GeneratedWord]:
-        reading, linked = self.read(prompt, entities, links=links, trust=trust)
+        reading, linked = self.read(prompt, entities, links=links, trust=self._trust(trust, TEXT_TRUST))
         support = Support(self.graph, linked.words)
         generator = Generator(support, self._link_on(links), config, grounded=grounded)
         stream = WordStream(self.graph, support, linked.words)
