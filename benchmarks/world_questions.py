@@ -1,6 +1,6 @@
-"""Ask the bundled world the questions of `world_questions.tsv`: does the graph have the answer?
+"""python benchmarks/world_questions.py [--kg KG]
 
-    python benchmarks/world_questions.py
+Ask the bundled world the questions of `world_questions.tsv`: does the graph have the answer?
 
 right: the only value, or the preferred one; among: one of several values; wrong: another value; missing: no value. The
 entity is the one with most facts among those with the name; a date is right if it begins with the answer.

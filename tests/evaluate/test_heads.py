@@ -180,7 +180,8 @@ def test_control_graphs(home: Path, kg: Path) -> None:
     assert absent["components"]["name"] == 0  # type: ignore[index]
 
 
-def test_command(home: Path, kg: Path, tmp_path: Path, command: Command) -> None:
+def test_command(home: Path, kg: Path, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "300")  # the place of the files of this test may be long
     to = tmp_path / "result.json"
     shown = command(
         "evaluate", str(home / "heads"), "--data", str(home / "docs.jsonl"), "--kg", str(kg), "--to", str(to)

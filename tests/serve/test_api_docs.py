@@ -72,7 +72,8 @@ def test_every_request(run: Path, tmp_path: Path) -> None:
         paths = client.get("/openapi.json").json["paths"]
     wanted = {f"{method.upper()} {path}" for path, methods in paths.items() for method in methods}
     shown = {re.sub(r"/Q76$", "/{id}", re.sub(r"/1$", "/{number}", route)) for route in routes}
-    assert wanted - {"POST /api/sessions"} <= shown, "every route is shown"
+    asked = {"POST /api/ask"}  # needs a pretrained model: see test_pretrained.py
+    assert wanted - {"POST /api/sessions"} - asked <= shown, "every route is shown"
 
 
 def shape(value: Any) -> Any:

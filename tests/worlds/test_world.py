@@ -201,7 +201,7 @@ class TestHomes:
     @pytest.fixture
     def folder(self, bundle: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         """A folder that every user can read, with a home and a place for temporary files."""
-        folder = Path(tempfile.mkdtemp())
+        folder = Path(tempfile.mkdtemp(dir="/tmp"))  # the folder of temporary files may be closed to other users
         shutil.copytree(bundle, folder / "bundle")
         for name, mode in (("home", 0o755), ("tmp", 0o1777)):
             (folder / name).mkdir()

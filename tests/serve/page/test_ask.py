@@ -18,7 +18,7 @@ def test_typing_shows_next_words_with_reasons(visit: Open) -> None:
     page.get_by_label("A text to continue").press_sequentially(" on")
     page.wait_for_url(re.compile(r"born\+on"))
     assert "August" in words(page)
-    assert page.locator(".gloss").inner_text().split("\n") == ["Barack Obama", "place of birth: Honolulu 99 %"]
+    assert page.locator(".gloss").inner_text().split("\n") == ["Barack Obama", "place of birth: Honolulu 100 %"]
     other = page.locator(".words button.bar[aria-expanded=false]").nth(3).get_attribute("data-word")
     open_word(page, other)
     assert page.locator("button.bar[aria-expanded=true]").get_attribute("data-word") == other

@@ -136,7 +136,7 @@ function writer(element) {
     add({ word, p, reason, text, supported }) {
       if (word === END) { mention = null; return; }
       words += 1;
-      const before = text === undefined ? blank(word) : text.slice(0, text.length - word.length);
+      const before = text == null ? blank(word) : text.slice(0, text.length - word.length);
       const type = typeOf(reason);
       if (type === "none" || type === "missing") {
         mention = null;
