@@ -55,12 +55,12 @@ def test_a_missing_fact_is_shown_and_added(visit: Open, server: Client) -> None:
                "relation_label": "spouse", "text": "the text asks for the spouse of Barack Obama"}  # fmt: skip
     page.route("**/api/complete", lambda route: route.fulfill(json=found | {"missing": [missing]}))
     for p, first in ((0.999, True), (0.1, False)):
-        missing["p"] = p
+        missing |= {"p": p, "text": f"the text asks for the spouse of Barack Obama ({p})"}
         at(page, complete(f"{PROMPT} {p}"))
-        line = page.locator(".missing")
+        line = page.locator(".missing", has_text=f"({p})")  # that of the prompt before is still there for a moment
         line.wait_for()
         page.wait_for_selector(".split:not([aria-busy])")
-        assert line.inner_text().startswith("The text asks for the spouse of Barack Obama.")
+        assert line.inner_text().startswith(f"The text asks for the spouse of Barack Obama ({p}).")
         before = "e => e.nextElementSibling === document.querySelector('.answers .bars')"
         assert line.evaluate(before) == first
     page.unroute("**/api/complete")
