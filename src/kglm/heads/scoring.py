@@ -62,7 +62,6 @@ class PassageScores:
 
     prepared: Prepared
     heads: Heads
-    g_TG: Tensor
     type_T3: Floats
     """Scores of the types, without mention state and features."""
     none_T3: Floats
@@ -138,7 +137,7 @@ class PassageScores:
                 parent_TP, log_z_TP = array(parent), array(log_z)
             gain_T = begun_gain(heads, prepared).exp() if base_V is None else torch.zeros(count)
         return cls(
-            prepared, heads, g_TG, array(score_T3), array(none_T3), parent_TP, array(relation_TR),
+            prepared, heads, array(score_T3), array(none_T3), parent_TP, array(relation_TR),
             array(handicap_T), array(lacking_PR), log_z_TP, share_T, array(gain_T),
             prepared.starts() if starts is None else starts, base_V,
         )  # fmt: skip

@@ -21,7 +21,7 @@ from kglm.answer.answers import RankedAnswer
 from kglm.answer.completion import LEAST_MISSING, MAX_MISSING, MAX_REASONS, Answer, Missing
 from kglm.answer.mentions import LinkedMention
 from kglm.answer.missing import says_missing
-from kglm.answer.next_word import Derivation, MissingFact
+from kglm.answer.next_word import Derivation
 from kglm.answer.pretrained.answers import SubwordDistribution
 from kglm.answer.sentences import MOST, fact_sentence
 from kglm.heads.following import Following
@@ -99,17 +99,13 @@ def reply(
     if not following.reading.linked.links:
         note = NO_ENTITY
     elif lacking is not None:
-        note = str(_of(missing, lacking, Missing.of(graph, lacking, relations)))
+        asks_for = Missing.of(graph, lacking, relations)
+        note = str(next((each for each in missing if each.relation == asks_for.relation), asks_for))
     elif not asked or asked[0].p < LEAST_ASKED:
         note = NO_FACT
     else:
         text = _sentence(graph, asked[0])
     return Reply(tuple(prompt), text, note, answers, missing, lacking is not None, tuple(mentions))
-
-
-def _of(missing: Sequence[Missing], fact: MissingFact, default: Missing) -> Missing:
-    del fact
-    return next((each for each in missing if each.relation == default.relation), default)
 
 
 def _asked_relations(following: Following, graph: KnowledgeGraph) -> list[_Asked]:
