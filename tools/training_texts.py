@@ -25,7 +25,7 @@ from kglm.text.document import END, START, Document, Mention, write_documents
 from kglm.text.tokenizer import tokenizer
 from kglm.writing.linked_sentences import FactDrawer, SentenceWriter, document, read_wordings
 from kglm.writing.questions import QuestionWriter
-from kglm.writing.verbalise import _facts
+from kglm.writing.verbalise import graph_facts
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks" / "pretrained"))
 
@@ -118,7 +118,7 @@ def main() -> None:
         wordings = {id: [text for text in texts if not is_held_out_wording(id, text)] for id, texts in wordings.items()}
     args.to.mkdir(parents=True, exist_ok=True)
     with KnowledgeGraph.open(args.kg) as graph:
-        heads, relations, tails = (column.tolist() for column in _facts(graph))
+        heads, relations, tails = (column.tolist() for column in graph_facts(graph))
         ids = {number: graph.relation_id(number) for number in sorted(set(relations))}
         usable = [number for number, id in ids.items() if ":" not in id and id not in without]
         drawer = FactDrawer(heads, relations, tails, usable)

@@ -99,7 +99,7 @@ class Verbaliser:
         self._owners = Counter(
             name for id in ids if ":" not in id for name in {each.casefold() for each in graph.relation_names(id)}
         )
-        self._head, relation_N, _ = _facts(graph)
+        self._head, relation_N, _ = graph_facts(graph)
         order = np.argsort(relation_N, kind="stable")
         relations, first, count = np.unique(relation_N[order], return_index=True, return_counts=True)
         self._of = {int(r): order[a : a + n] for r, a, n in zip(relations, first, count, strict=True)}
@@ -328,7 +328,7 @@ class Verbaliser:
         return facts
 
 
-def _facts(graph: KnowledgeGraph) -> tuple[Ints, Ints, Ints]:
+def graph_facts(graph: KnowledgeGraph) -> tuple[Ints, Ints, Ints]:
     """Heads, relations and tails of all current facts, edits included."""
     base, touched = graph.overlay.base, graph.overlay.touched
     place = np.flatnonzero(is_fact(base.edge_relation))
