@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     array: ArrayLayout | None = None
 
 
-class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     """Content of `manifest.json`."""
 
     format: int
@@ -56,6 +57,11 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def names(self) -> list[str]:
         return list(self.files | self.replacing)
+
+    @cached_property
+    def array_bytes(self) -> int:
+        """Size of all files that are arrays."""
+        return sum(entry.checksums.size for entry in self.files.values() if entry.array)
 
 
 def _seal(files: Mapping[str, Entry], replacing: Mapping[str, Entry]) -> str:
