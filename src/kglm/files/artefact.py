@@ -324,7 +324,7 @@ class Artefact:
     def _check_size(self, name: str) -> None:
         assert self.manifest is not None
         try:
-            size = os.stat(f"{self.home}{os.sep}{name}").st_size  # a `Path` would cost more than the call
+            size = (self.home / name).stat().st_size
         except FileNotFoundError:
             if name not in self.manifest.files:
                 return  # a new file of an update that was killed
