@@ -11,31 +11,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NoReturn, TypedDict, Unpack, get_args
 
 from kglm import bundled
 from kglm.answer.completion import Completion, GeneratedWord
 from kglm.answer.generate import GenerateConfig, generate
-from kglm.answer.given import Edit, edited_graph, parse_spans, text_words
-from kglm.answer.mentions import LinkedMention, linked_mentions
+from kglm.answer.given import Edit, edited_graph
 from kglm.answer.next_word import NextWordConfig, next_words
-from kglm.answer.reading import Annotation, Reading, Span, check_annotation, read
+from kglm.answer.on_graph import OnGraph
+from kglm.answer.reading import Annotation, Reading, Span, read
 from kglm.answer.running import unfinished_name_start, with_running
 from kglm.answer.sampled import read_sampled
 from kglm.errors import ConfigError
 from kglm.heads.store import is_heads
 from kglm.kg.graph import KnowledgeGraph
 from kglm.linking.joint import joint_links, marginal_links, most_probable_spans
-from kglm.linking.linker import LinkedName, Linker
-from kglm.linking.name_index import NameIndex
-from kglm.linking.prompts import NIL_BIAS, PROMPT_SHARPNESS, PromptLinker
+from kglm.linking.linker import LinkedName
 from kglm.marginal.particle import ParticleConfig
 from kglm.model.kglm import Kglm
 from kglm.pretrained.sources import is_installed
 from kglm.runs.run import Run
-from kglm.text.document import START
 from kglm.worlds.world import graph_path
 
 if TYPE_CHECKING:
@@ -60,19 +56,19 @@ class GenerateOptions(TypedDict, total=False):
     repeat: int
 
 
-class FactAwareLM:
+class FactAwareLM(OnGraph):
     """A trained KGLM with its graph. It keeps no state between calls: each prompt is read by itself."""
 
     is_pretrained = False
 
     def __init__(self, run: Run, base: FactAwareLM | None = None) -> None:
-        """`base` is the model before edits, if there are any; the two share the name index."""
+        """`base` is the model before edits, if there are any."""
         if not isinstance(run.model, Kglm):
             raise ConfigError(
                 f"is a run of {run.settings.model}", place=run.home, remedy="give a run of: kglm train kglm"
             )
+        super().__init__(run.graph, base, run.introductions)
         self.run = run
-        self._base = base
         self.model: Kglm = run.model
 
     @classmethod
@@ -90,25 +86,6 @@ class FactAwareLM:
     def __repr__(self) -> str:
         edits = f", {len(self.graph.pending)} unsaved changes" if self.graph.pending else ""
         return f"FactAwareLM({str(self.run.home)!r}, {len(self.graph):,} entities{edits})"
-
-    @property
-    def graph(self) -> KnowledgeGraph:
-        """The graph that facts come from, with the edits of this model."""
-        return self.run.graph
-
-    @cached_property
-    def linker(self) -> Linker:
-        return Linker(self.graph, self._names(), self.run.introductions, nil_bias=NIL_BIAS, sharpness=PROMPT_SHARPNESS)
-
-    @cached_property
-    def _prompt_linker(self) -> PromptLinker:
-        return PromptLinker(self.linker)
-
-    def _names(self) -> NameIndex | None:
-        if self._base is None:
-            return None
-        names = self._base.linker.names
-        return names.on(self.graph) if len(self.graph) > len(self._base.graph) else names
 
     def edited(self, edits: Edit | Sequence[Edit]) -> FactAwareLM:
         """The same weights with an edited fork of the graph; give one edit or several.
@@ -133,23 +110,6 @@ class FactAwareLM:
 
     # Prompts
 
-    def words(self, prompt: str | Sequence[str]) -> list[str]:
-        """The words of a prompt, `@@END@@` between sentences as in the corpus; a list only loses `@@START@@`."""
-        if not isinstance(prompt, str):
-            return list(prompt[1:] if list(prompt[:1]) == [START] else prompt)
-        return text_words(prompt)
-
-    def link(self, prompt: str | Sequence[str], entities: Sequence[str | Span] = ()) -> list[LinkedMention]:
-        """Find names in a text and list the entities they may refer to, with probabilities."""
-        words = self.words(prompt)
-        given = self.spans(words, entities)
-        check_annotation(len(words), given)
-        return linked_mentions(self.graph, words, self._prompt_linker.link(words, given))
-
-    def spans(self, words: Sequence[str], entities: Sequence[str | Span]) -> list[Span]:
-        """Parse given mentions: "0:2=Q76" by word positions, "Barack Obama=Q76" by the words themselves."""
-        return parse_spans(self.graph, words, entities)
-
     def read(
         self,
         prompt: str | Sequence[str],
@@ -162,7 +122,7 @@ class FactAwareLM:
         if links not in get_args(Links):
             raise ConfigError(f"links {links!r}", remedy=f"use one of {', '.join(get_args(Links))}")
         words = self.words(prompt)
-        given = self.spans(words, entities)
+        given = self.given(words, entities)
         if links == "sampled":
             if given:
                 raise ConfigError(
@@ -170,11 +130,10 @@ class FactAwareLM:
                 )
             names = self.linker.names
             return read_sampled(self.run, self.model, words, names, ParticleConfig(PARTICLES), seed)
-        check_annotation(len(words), given)
         annotations: list[tuple[float, Annotation]] = [(1.0, given)]
         linked = [LinkedName.certain(*span) for span in given]
         if links != "none":
-            linked = self._prompt_linker.link(words, given)
+            linked = self._linked_names(words, given)
             ways = joint_links(linked, limit=1 if links == "best" else 8)
             annotations = [(p, [Span(*span) for span in spans]) for p, spans in ways]
             start = unfinished_name_start(self.run, words, [span for _, spans in annotations for span in spans])

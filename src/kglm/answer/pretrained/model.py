@@ -18,17 +18,25 @@ from typing import Unpack
 
 from kglm.answer.completion import Completion, GeneratedWord
 from kglm.answer.generate import GenerateConfig
-from kglm.answer.given import Edit, edited_graph, parse_spans, text_words
-from kglm.answer.mentions import LinkedMention, linked_mentions
+from kglm.answer.given import Edit, edited_graph
+from kglm.answer.mentions import linked_mentions
 from kglm.answer.model import FactAwareLM, GenerateOptions, Links
+from kglm.answer.on_graph import OnGraph
 from kglm.answer.pretrained.answers import SubwordAnswers, SubwordDistribution
 from kglm.answer.pretrained.asked import Reply, reply
 from kglm.answer.pretrained.generate import Generator, Linking
 from kglm.answer.pretrained.plausible import Plausibility
-from kglm.answer.pretrained.prompts import LinkedPrompt, link_prompt, prompt_words, read_prompt, subword_links
+from kglm.answer.pretrained.prompts import (
+    LinkedPrompt,
+    link_prompt,
+    names_of_prompt,
+    prompt_words,
+    read_prompt,
+    subword_links,
+)
 from kglm.answer.pretrained.support import Support
 from kglm.answer.pretrained.written import WordStream
-from kglm.answer.reading import Span, check_annotation
+from kglm.answer.reading import Span
 from kglm.errors import ConfigError
 from kglm.heads.growing import GrowingText
 from kglm.heads.local import Link
@@ -37,10 +45,7 @@ from kglm.heads.reading import Reader, Reading
 from kglm.heads.run import HeadsRun
 from kglm.heads.tables import GraphTables
 from kglm.kg.graph import KnowledgeGraph
-from kglm.linking.linker import LinkedName, Linker
-from kglm.linking.name_index import NameIndex
-from kglm.linking.prompts import NIL_BIAS, PromptLinker
-from kglm.text.document import START
+from kglm.linking.linker import LinkedName
 from kglm.worlds.world import default_graph
 
 TRUST = 2.0
@@ -51,7 +56,7 @@ LEAST_SCORED = 1e-4
 """See `Reader`."""
 
 
-class PretrainedLM:
+class PretrainedLM(OnGraph):
     """A pretrained language model with heads and a graph. It keeps no state between calls."""
 
     is_pretrained = True
@@ -61,8 +66,8 @@ class PretrainedLM:
     ) -> None:
         """`base` is the model before edits, if there are any; `trust` is used where none is given,
         else `TRUST` and `TEXT_TRUST`."""
+        super().__init__(tables.graph, base)
         self.run, self.tables, self.trust = run, tables, trust
-        self._base = base
 
     @classmethod
     def open(
@@ -84,25 +89,6 @@ class PretrainedLM:
     def __repr__(self) -> str:
         edits = f", {len(self.graph.pending)} unsaved changes" if self.graph.pending else ""
         return f"PretrainedLM({self.run.base.name!r}, {len(self.graph):,} entities{edits})"
-
-    @property
-    def graph(self) -> KnowledgeGraph:
-        """The graph that facts come from, with the edits of this model."""
-        return self.tables.graph
-
-    @cached_property
-    def linker(self) -> Linker:
-        return Linker(self.graph, self._names(), nil_bias=NIL_BIAS)
-
-    @cached_property
-    def _prompt_linker(self) -> PromptLinker:
-        return PromptLinker(self.linker)
-
-    def _names(self) -> NameIndex | None:
-        if self._base is None:
-            return None
-        names = self._base.linker.names
-        return names.on(self.graph) if len(self.graph) > len(self._base.graph) else names
 
     def edited(self, edits: Edit | Sequence[Edit]) -> PretrainedLM:
         """The same base and heads with an edited fork of the graph; give one edit or several.
@@ -151,22 +137,8 @@ class PretrainedLM:
 
     # Prompts
 
-    def words(self, prompt: str | Sequence[str]) -> list[str]:
-        """The words of a prompt, `@@END@@` between sentences; a list only loses `@@START@@`."""
-        if not isinstance(prompt, str):
-            return list(prompt[1:] if list(prompt[:1]) == [START] else prompt)
-        return text_words(prompt)
-
-    def link(self, prompt: str | Sequence[str], entities: Sequence[str | Span] = ()) -> list[LinkedMention]:
-        """Find names in a text and list the entities they may refer to, with probabilities."""
-        words = self.words(prompt)
-        given = self.spans(words, entities)
-        check_annotation(len(words), given)
-        return linked_mentions(self.graph, words, self._prompt_linker.link(words, given))
-
-    def spans(self, words: Sequence[str], entities: Sequence[str | Span]) -> list[Span]:
-        """Parse given mentions: "0:2=Q76" by word positions, "Barack Obama=Q76" by the words themselves."""
-        return parse_spans(self.graph, words, entities)
+    def _linked_names(self, words: Sequence[str], given: Sequence[Span]) -> list[LinkedName]:
+        return names_of_prompt(words, self._prompt_linker, given)
 
     def _linked(
         self, prompt: str | Sequence[str], entities: Sequence[str | Span], links: Links, *, question: bool = False
@@ -175,10 +147,9 @@ class PretrainedLM:
             raise ConfigError(f"links {links!r} with a pretrained model", remedy="use one of average, best, none")
         passage = read_prompt(prompt, self.run.base.subwords, question=question)
         words = prompt_words(passage)
-        given = self.spans(words, entities)
-        check_annotation(len(words), given)
-        linker = None if links == "none" else self._prompt_linker
-        return link_prompt(passage, linker, self.graph, given, best=links == "best")
+        given = self.given(words, entities)
+        names = [LinkedName.certain(*span) for span in given] if links == "none" else self._linked_names(words, given)
+        return link_prompt(passage, names, self.graph, best=links == "best")
 
     def read(
         self,

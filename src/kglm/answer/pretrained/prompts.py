@@ -48,20 +48,20 @@ def read_prompt(prompt: str | Sequence[str], subwords: Subwords, *, question: bo
     return question_passage(text, subwords) if question else text_passage(text, subwords)
 
 
-def link_prompt(
-    passage: Passage, linker: PromptLinker | None, graph: KnowledgeGraph, given: Sequence[Span] = (), *,
-    best: bool = False,
-) -> LinkedPrompt:  # fmt: skip
-    """Link the names of a prompt. Spans `given` stay; without a linker they are the only links.
+def names_of_prompt(words: Sequence[str], linker: PromptLinker, given: Sequence[Span] = ()) -> list[LinkedName]:
+    """The names of a prompt; those in small letters if there are no others. Spans `given` stay."""
+    names = linker.link(words, given)
+    if any(name.node is not None for name in names):
+        return names
+    covered = {position for name in names for position in range(name.start, name.end)}
+    common = common_names(linker.linker, words)
+    return sorted([*names, *(name for name in common if covered.isdisjoint(range(name.start, name.end)))])
 
-    `best`: each name has its most probable entity alone.
-    """
-    words = prompt_words(passage)
-    names = [LinkedName.certain(*span) for span in given] if linker is None else linker.link(words, given)
-    if linker is not None and all(name.node is None for name in names):
-        covered = {position for name in names for position in range(name.start, name.end)}
-        common = common_names(linker.linker, words)
-        names = sorted([*names, *(name for name in common if covered.isdisjoint(range(name.start, name.end)))])
+
+def link_prompt(
+    passage: Passage, names: Sequence[LinkedName], graph: KnowledgeGraph, *, best: bool = False
+) -> LinkedPrompt:
+    """The links of a prompt, from its names. `best`: each name has its most probable entity alone."""
     if best:
         names = [name if name.node is None else LinkedName.certain(name.start, name.end, name.node) for name in names]
     return LinkedPrompt(passage, tuple(names), tuple(subword_links(passage, names, graph)))
