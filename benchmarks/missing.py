@@ -1,4 +1,4 @@
-"""python benchmarks/missing.py --run RUN [--held-out | --verbalised] [--count 200] [--half test] [--show 20]
+"""python benchmarks/missing.py [--run RUN] [--kg KG] [--held-out | --verbalised] [--count 200] [--half test] [--show 20]
 
 Compare what a model says of facts that the graph lacks with what it says of facts that the graph has.
 
@@ -24,10 +24,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+import kglm
 from kglm.answer.missing import says_missing
-from kglm.answer.model import FactAwareLM
-from kglm.answer.next_word import NextWords, next_words
-from kglm.answer.reading import Span, read
+from kglm.answer.next_word import Distribution
+from kglm.answer.pretrained.model import AnyModel
+from kglm.answer.reading import Span
 from kglm.kg.arrays import is_fact
 from kglm.kg.edits import FactEdit
 from kglm.kg.graph import KnowledgeGraph
@@ -67,7 +68,8 @@ class Result(NamedTuple):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--run", type=Path, required=True, help="run of kglm")
+    parser.add_argument("--run", type=Path, help="run of kglm, or heads (otherwise the default)")
+    parser.add_argument("--kg", type=Path, help="graph, if it is not that of the run")
     parser.add_argument("--held-out", action="store_true", help="ask about the held-out entities of the quickstart")
     parser.add_argument("--verbalised", action="store_true", help="ask in the wordings of kg verbalise")
     parser.add_argument("--count", type=int, default=200, help="prompts")
@@ -76,7 +78,7 @@ def main() -> None:
     parser.add_argument("--show", type=int, default=0, help="wrong answers to print")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    live = FactAwareLM.open(options.run)
+    live = kglm.load(options.run, kg=options.kg)
     writer = Writer(live.graph, read_wordings(), options.seed)
     seen = training_words(writer.wordings, live.graph)
     half = HALVES.index(options.half)
@@ -168,7 +170,7 @@ def drawn_facts(graph: KnowledgeGraph, writer: Writer, rng: random.Random) -> It
         yield graph.id(head), graph.relation_id(r), graph.id(int(arrays.edge_tail[edge]))
 
 
-def measure(live: FactAwareLM, row: dict[str, Any], guess: bool) -> Result:
+def measure(live: AnyModel, row: dict[str, Any], guess: bool) -> Result:
     """Ask a prompt with its fact and without."""
     graph, node = live.graph, live.graph.number(row["entity_id"])
     relation = graph.find_relation(row["relation_id"])
@@ -183,9 +185,9 @@ def measure(live: FactAwareLM, row: dict[str, Any], guess: bool) -> Result:
     return Result(text, row["relation"], guess, right, says_missing(there) is not None, says is not None, named)
 
 
-def ask(live: FactAwareLM, row: dict[str, Any], node: int) -> NextWords:
+def ask(live: AnyModel, row: dict[str, Any], node: int) -> Distribution:
     span = Span(*row["entity_indices"], node)
-    return next_words(read(live.run, live.model, row["prefix"], [(1.0, [span])]))
+    return live.complete(row["prefix"], [span], links="none").distribution
 
 
 def removals(graph: KnowledgeGraph, node: int, tails: list[int], relation: int) -> list[FactEdit]:

@@ -1,4 +1,4 @@
-"""python benchmarks/several_values.py --run RUN [--half test] [--json FILE]
+"""python benchmarks/several_values.py [--run RUN] [--kg KG] [--half test] [--json FILE]
 
 Does a model choose the current value among several values of a relation?
 
@@ -22,10 +22,10 @@ from typing import Any
 
 import torch
 
-from kglm.answer.model import FactAwareLM
-from kglm.answer.next_word import Explanations, NextWordConfig
+import kglm
+from kglm.answer.next_word import NextWordConfig
+from kglm.answer.pretrained.model import AnyModel, PretrainedLM
 from kglm.answer.reading import Span
-from kglm.model.types import Type
 from kglm.text.tokenizer import tokenizer
 from table import print_table
 
@@ -34,32 +34,33 @@ HALVES = {"development": slice(0, None, 2), "test": slice(1, None, 2), "all": sl
 EVERYTHING = NextWordConfig(max_new=0, max_related=100_000)
 
 
-def masses(model: FactAwareLM, prompt: dict[str, Any]) -> tuple[Counter[int], Counter[int]]:
+def masses(model: AnyModel, prompt: dict[str, Any]) -> tuple[Counter[int], Counter[int]]:
     """Probability of each value of the relation asked for, and of each entity by any relation."""
     before, name, after = (tokenizer().words(part) for part in prompt["text"].partition(prompt["name"]))
     span = Span(len(before), len(before) + len(name), model.graph.number(prompt["entity"]))
-    found = model.complete([*before, *name, *after], [span], limits=EVERYTHING).distribution
-    each: Explanations = found.explanations
+    words = [*before, *name, *after]
+    if isinstance(model, PretrainedLM):
+        found = model.complete(words, [span], links="none").distribution
+    else:
+        found = model.complete(words, [span], limits=EVERYTHING).distribution
     of_relation, of_any = Counter[int](), Counter[int]()
     relation = model.graph.find_relation(prompt["relation"])
-    columns = (each.type_W, each.mention_W, each.parent_W, each.relation_W, each.mass_W)
-    for kind, mention, parent, r, mass in zip(*(column.tolist() for column in columns), strict=True):
-        if kind == Type.RELATED:
-            of_any[found.nodes_U[mention]] += mass
-            if (parent, r) == (span.node, relation):
-                of_relation[found.nodes_U[mention]] += mass
+    for p, *subject, value in found.facts():
+        of_any[value] += p
+        if subject == [span.node, relation]:
+            of_relation[value] += p
     return of_relation, of_any
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--run", type=Path, required=True, help="run of kglm, trained on the shared graph")
-    parser.add_argument("--kg", type=Path, help="graph, if it is not where the run was trained")
+    parser.add_argument("--run", type=Path, help="run of kglm, trained on the shared graph; or heads")
+    parser.add_argument("--kg", type=Path, help="the shared graph, if it is not where the run was trained")
     parser.add_argument("--half", choices=HALVES, default="test")
     parser.add_argument("--json", type=Path, help="write one line for each prompt")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    model = FactAwareLM.open(options.run, kg=options.kg)
+    model = kglm.load(options.run, kg=options.kg)
     lines = PROMPTS.read_text(encoding="utf-8").splitlines()[HALVES[options.half]]
     records = []
     for prompt in map(json.loads, lines):

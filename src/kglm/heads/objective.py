@@ -76,7 +76,7 @@ class Losses(NamedTuple):
 def find_spans(prepared: Prepared) -> Spans:
     """The annotated spans that the local graph explains and whose words are a name of the entity."""
     passage, local, names = prepared.passage, prepared.local, prepared.tables.names
-    first_P = local.first_positions()
+    linked_TP = prepared.places.log_p_TP.numpy() > -math.inf
     columns: dict[str, list[int | float | bool]] = {name: [] for name in _COLUMNS}
     end_children: list[list[int]] = []
     groups: list[TailGroup] = []
@@ -86,7 +86,7 @@ def find_spans(prepared: Prepared) -> Spans:
         paths = local.mentioned.paths_to([mention.node])
         if paths is None:
             continue
-        legal = (first_P[paths.slot_W] <= mention.start) & (paths.size_W <= prepared.max_tails)
+        legal = linked_TP[mention.start, paths.slot_W] & (paths.size_W <= prepared.max_tails)
         if not legal.any():
             continue
         ids = tuple(passage.ids[mention.start : mention.end])

@@ -11,14 +11,15 @@ import torch
 
 from kglm.heads.clauses import clause_texts
 from kglm.heads.features import FeatureStore, StoredFeatures
-from kglm.heads.local import annotated_links
+from kglm.heads.links import links_of, text_linker
+from kglm.heads.local import Link, annotated_links
 from kglm.heads.model import ClauseScores
 from kglm.heads.objective import Spans, find_spans
 from kglm.heads.passage import Passage, passage
 from kglm.heads.prepared import Prepared, prepare
 from kglm.heads.tables import GraphTables
 from kglm.progress import progress
-from kglm.text.document import Document
+from kglm.text.document import ANSWER, Document
 from kglm.text.encoder import encode_cached
 
 CLAUSES = 8192
@@ -57,6 +58,9 @@ class Passages:
     ) -> None:
         """`files`: the documents of each file, whose features are stored apart: other files do not change them."""
         self._tables, self._max_tails = tables, max_tails
+        self._linker = text_linker(tables.graph)
+        self._links: dict[int, list[Link]] = {}
+        """Links by the text, of passages that were asked for."""
         self.passages: list[Passage] = []
         self._features: list[tuple[StoredFeatures, int]] = []
         for n, documents in enumerate(files, 1):
@@ -85,9 +89,14 @@ class Passages:
     def words(self) -> int:
         return sum(each.words for each in self.passages)
 
-    def __getitem__(self, n: int) -> Example:
+    def example(self, n: int, *, annotated: bool) -> Example:
+        """Passage n with its entities linked as annotated, or as the linker reads the text, which is as in use.
+
+        Questions are always linked as annotated: their texts have words of the chat format that name nothing.
+        """
         found = self.passages[n]
-        links = annotated_links(found, self._tables.graph)
+        annotated = annotated or ANSWER in found.surface
+        links = annotated_links(found, self._tables.graph) if annotated else self._text_links(n)
         stored, place = self._features[n]
         prepared = prepare(found, stored[place], self._tables, links, self._max_tails)
         spans = find_spans(prepared)
@@ -97,6 +106,11 @@ class Passages:
             rows = [row_of[start] for start in spans.start_M.tolist()]
             clause_MC = torch.from_numpy(self._clauses[rows].astype(np.float32))
         return Example(prepared, spans, clause_MC)
+
+    def _text_links(self, n: int) -> list[Link]:
+        if n not in self._links:
+            self._links[n] = links_of(self.passages[n], self._linker)
+        return self._links[n]
 
     def _encode(self, store: FeatureStore, label: str) -> np.ndarray | None:
         """Vectors of the clauses before all mentions; None without a sentence encoder."""

@@ -37,6 +37,9 @@ class HeadsTrainConfig:
     """Subwords of a short text."""
     hide_clauses: float = 0.3
     """Share of mentions for which the sentence encoder's view is hidden, as at positions without a closer look."""
+    annotated: float = 0.5
+    """Share of the texts of at most `short` subwords whose entities are linked as annotated. In all others, and in
+    longer texts, the linker finds them, as in use."""
     validate: int = 1000
     """Steps between validations."""
     checkpoint: float = 5.0
@@ -48,7 +51,8 @@ class HeadsTrainConfig:
         for name, least, most in (
             ("epochs", 1, 1 << 20), ("rate", 0, 1e3), ("scalars", 0, 1e3), ("warm_up", 1, 1 << 30), ("decay", 0, 1e3),
             ("clip", 1e-6, 1e6), ("batch", 1, 1 << 30), ("joint", 0, 1 << 20), ("hide_facts", 0, 0.99),
-            ("hide_asked", 0, 0.99), ("short", 0, 1 << 30), ("hide_clauses", 0, 1), ("validate", 1, 1 << 30),
+            ("hide_asked", 0, 0.99), ("short", 0, 1 << 30), ("hide_clauses", 0, 1), ("annotated", 0, 1),
+            ("validate", 1, 1 << 30),
             ("checkpoint", 0, 1e6), ("seed", 0, (1 << 63) - 1),
         ):  # fmt: skip
             config.check_range(f"train.{name}", getattr(self, name), least, most)
