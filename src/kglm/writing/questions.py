@@ -110,9 +110,9 @@ class QuestionWriter:
             lambda relation: phrases_of(self.graph.relation_names(self.graph.relation_id(relation)))
         )
 
-    def document(self, fact: Fact, rng: random.Random, title: str) -> Document | None:
-        """A question that asks for a fact, with its answer; None if there are no words for it."""
-        wording = self._wording(fact, rng)
+    def document(self, fact: Fact, rng: random.Random, title: str, wording: str | None = None) -> Document | None:
+        """A question that asks for a fact, with its answer, in a given wording if there is one; None without words."""
+        wording = wording or self._wording(fact, rng)
         sentence = None if wording is None else self._sentences.fill(wording, fact, rng)
         if sentence is None:
             return None
