@@ -3,8 +3,9 @@
     model = MiniLM(config, tensors, torch.float32)     # tensors by their names in BERT's safetensors
     model.encode([[101, 2016, 2001, 2141, 102]])       # N texts as ids -> N × D
 
-For inference. It gives what `transformers` gives (`tests/text/test_minilm.py`) without its overhead, which is most of the time of one
-short text. Weights may be any tensors with these names, so an adapted encoder is this model with other weights.
+For inference. It gives what `transformers` gives (`tests/text/test_minilm.py`) without its overhead, which is most of
+the time of one short text. Weights may be any tensors with these names, so an adapted encoder is this model with other
+weights.
 
 Legend: N texts, T subwords of the longest, X subwords of all texts without padding, D dimensions, H heads.
 """
