@@ -36,11 +36,12 @@ from benchmarks.table import print_table
 
 import kglm
 from kglm.heads.features import Features, next_log_probs
+from kglm.heads.lattice import score_text
 from kglm.heads.local import Link, annotated_links
 from kglm.heads.passage import Passage, passage
 from kglm.heads.prepared import prepare
 from kglm.heads.run import HeadsRun
-from kglm.heads.scoring import PassageScores, score_text
+from kglm.heads.scoring import PassageScores
 from kglm.heads.tables import GraphTables
 from kglm.kg.graph import KnowledgeGraph
 from kglm.pretrained.base import BaseModel

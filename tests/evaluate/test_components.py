@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from kglm.evaluate.components import BEGUN, NAME, NAMES, TYPE, components
+from kglm.heads.lattice import score_text
 from kglm.heads.model import Type
-from kglm.heads.scoring import PassageScores, score_text
+from kglm.heads.scoring import PassageScores
 from support.letters import LetterWorld
 
 pytest.importorskip("transformers", reason="the extra hf is not installed")

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 import torch
 
+from kglm.heads.lattice import TextScore, score_text
 from kglm.heads.local import Link
 from kglm.heads.model import Type
-from kglm.heads.scoring import PassageScores, TextScore, score_text
+from kglm.heads.scoring import PassageScores
 from support.causal import LETTERS
 from support.letters import LetterWorld, brute_force
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from kglm.errors import ConfigError
 from kglm.text import encoder as module
@@ -60,3 +63,18 @@ def test_meaning_decides_not_words() -> None:
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-5)
     assert vectors[0] @ vectors[1] > vectors[0] @ vectors[2] + 0.1
     assert vectors[0] == pytest.approx(vectors[3], abs=1e-6)
+
+
+@pytest.mark.slow
+def test_default_weights_give_the_vectors_of_single_precision() -> None:
+    encoder = SentenceEncoder.installed()
+    if encoder is None:
+        pytest.skip("the weights of the sentence encoder are not installed")
+    texts = ["she was born in", "", "It's 中文 É", "the capital of it is " * 100, *["it is"] * module.BATCH]
+    default = encoder.encode(texts)
+    weights = load_file(
+        Path(next(iter(find_spec(module.PACKAGE).submodule_search_locations))) / "model/model.safetensors"
+    )  # type: ignore[union-attr,arg-type]
+    encoder.load_weights(weights, torch.float32)
+    assert (default * encoder.encode(texts)).sum(1).min() > 0.999
+    assert encoder.encode([]).shape == (0, default.shape[1])

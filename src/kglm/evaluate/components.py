@@ -27,8 +27,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kglm.heads.lattice import TextScore
 from kglm.heads.model import Type
-from kglm.heads.scoring import PassageScores, State, TextScore
+from kglm.heads.scoring import PassageScores, State
 from kglm.model.arrays import Floats
 
 NAMES = ("type", "parent", "relation", "tail", "name", "begun", "missing", "mixture")

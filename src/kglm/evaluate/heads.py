@@ -23,12 +23,13 @@ from kglm.evaluate.components import NAMES, components
 from kglm.evaluate.perplexity import data_digest, interval, perplexity
 from kglm.heads.all_names import AllNames
 from kglm.heads.features import Features, FeatureStore, StoredFeatures, compute
+from kglm.heads.lattice import score_text
 from kglm.heads.links import links_of, text_linker
 from kglm.heads.local import annotated_links
 from kglm.heads.passage import passage, text_passage
 from kglm.heads.prepared import prepare
 from kglm.heads.run import HeadsRun
-from kglm.heads.scoring import PassageScores, score_text
+from kglm.heads.scoring import PassageScores
 from kglm.kg.controls import shuffled, without
 from kglm.kg.graph import KnowledgeGraph
 from kglm.model.arrays import Bools, Floats

@@ -203,11 +203,8 @@ def begun_names(
     position_Y = torch.from_numpy(np.concatenate([np.full(len(each.subwords), t) for t, each in ways]))
     subword_Y = torch.from_numpy(np.concatenate([each.subwords for _, each in ways]).astype(np.int64))
     log_weight_Y = torch.from_numpy(np.concatenate([each.log_weights for _, each in ways])).float()
-    parts = []
-    for first in range(0, len(position_Y), 1 << 15):
-        part = slice(first, first + (1 << 15))
-        parts.append(base_scores(features, tables.embedding_VD, position_Y[part], subword_Y[part]))
-    return Begun(position_Y, subword_Y, log_weight_Y, torch.cat(parts), legal_T)
+    base_Y = base_scores(features, tables.embedding_VD, position_Y, subword_Y)
+    return Begun(position_Y, subword_Y, log_weight_Y, base_Y, legal_T)
 
 
 def _cues(passage: Passage, cues: Cues) -> tuple[Tensor, Tensor, Tensor]:

