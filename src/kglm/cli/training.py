@@ -59,6 +59,12 @@ def train(
         Path | None,
         typer.Option("--features", metavar="DIR", help="Where states of the base are stored; by default in the run."),
     ] = None,
+    adapter: Annotated[
+        Path | None,
+        typer.Option(
+            "--adapter", metavar="DIR", help="Adapter of the sentence encoder, for --base (tools/train_adapter.py)."
+        ),
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Resume an interrupted run.")] = False,
     json: Json = False,
 ) -> None:
@@ -66,10 +72,11 @@ def train(
     if base is not None:
         if model != "kglm" or preset is not None or start is not None:
             raise ConfigError("--base is given", remedy="train kglm, without --preset and --from")
-        _train_heads(data, valid, kg, to, config, set_ or (), base, features, resume, json)
+        _train_heads(data, valid, kg, to, config, set_ or (), base, features, adapter, resume, json)
         return
-    if features is not None:
-        raise ConfigError("--features is given without --base", remedy="leave it out")
+    for name, given in (("--features", features), ("--adapter", adapter)):
+        if given is not None:
+            raise ConfigError(f"{name} is given without --base", remedy="leave it out")
     from kglm.model.base import COMPONENTS
     from kglm.runs.settings import DEFAULT, load_config, shipped_configurations
     from kglm.train.start import train as run_training
@@ -106,6 +113,7 @@ def _train_heads(
     overrides: Sequence[str],
     base: str,
     features: Path | None,
+    adapter: Path | None,
     resume: bool,
     json: bool,
 ) -> None:
@@ -117,7 +125,7 @@ def _train_heads(
 
     values = {} if file is None else config.read(Path(file))
     settings = config.from_dict(HeadsRunConfig, config.with_overrides(values, overrides), place=file)
-    metrics = train_heads(settings, data, valid, kg, to, base=base, resume=resume, features=features)
+    metrics = train_heads(settings, data, valid, kg, to, base=base, resume=resume, features=features, adapter=adapter)
     if json:
         print_json({"run": str(to), "metrics": msgspec.to_builtins(metrics)})
         return

@@ -14,8 +14,8 @@ All terms together sum to 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -29,6 +29,9 @@ from kglm.heads.scoring import Fact, Running, State
 from kglm.heads.tails import TailGroup, is_scored
 from kglm.model.arrays import Floats, Ints, array
 from kglm.model.logsums import segment_logsumexp
+
+SURE = 0.9
+"""p(related) from which even fluent text takes a fact."""
 
 
 class MissingMass(NamedTuple):
@@ -59,6 +62,17 @@ class Derivation(NamedTuple):
     relation: int = -1
 
 
+class Claims(NamedTuple):
+    """Subwords that begin a name, a date or a number, the factor of their probabilities, and that of all others."""
+
+    mask_V: Tensor
+    factor: float
+    others: float
+
+
+_NO_FACTS = FactMasses(np.zeros(0), *(np.zeros(0, np.int64) for _ in range(3)))
+
+
 class _FirstSubwords(NamedTuple):
     """Distinct tails of the facts, and the first subwords of their names."""
 
@@ -83,6 +97,8 @@ class Following:
     running: list[tuple[Running, float]]
     """Running mentions, each with the probability that it goes on."""
     facts: FactMasses
+    claims: Claims | None = None
+    """Factors of the base's subwords in fluent text (see `in_text`)."""
 
     @classmethod
     def of(cls, reading: Reading) -> Following:
@@ -100,6 +116,32 @@ class Following:
                 running.append((state, weight * float(p_3[Type.CONTINUE])))
         plain += related * float(scores.plain_share_T[0])
         return cls(reading, plain, related, begun, running, _fact_masses(reading, related))
+
+    def in_text(self, claim_V: Tensor, trust: float, said: Collection[int] = ()) -> Following:
+        """What can follow in fluent text: the base decides whether a claim is made here, the graph which one.
+
+        Claims are the subwords of the base that begin a name, a date or a number. With C their probability, and F that
+        of the facts whose names begin so, F / (F + C) of the base's own probability of a claim goes to the facts,
+        `trust` added to its log odds. Facts that lead to an entity of `said`, or to a name in small letters, are left
+        out. Where the text asks for a fact with a probability of at least `SURE`, nothing is changed.
+        """
+        facts = self.facts
+        if self.related >= SURE and trust > -math.inf:
+            return self
+        if len(facts.p_F):
+            first = self._first
+            owner_Y = first.owner_Y[claim_V.numpy()[first.subword_Y]]
+            tails = set(first.node_U[owner_Y].tolist()).difference(said)
+            facts = FactMasses(*(column[np.isin(facts.tail_F, list(tails))] for column in facts))
+        outside_V, base_V = self.outside_V, self.reading.log_p_V.exp()
+        p_facts, p_claims = float(facts.p_F.sum()), float(outside_V[claim_V].sum())
+        total = float(outside_V.sum()) + float(self.facts.p_F.sum())
+        claimed = float(base_V[claim_V].sum())
+        share = 1 / (1 + p_claims / p_facts * math.exp(-trust)) if p_facts and trust > -math.inf else 0.0
+        facts = facts._replace(p_F=facts.p_F * (total * claimed * share / p_facts)) if share else _NO_FACTS
+        plain = total * (1 - claimed) / max(float(outside_V.sum()) - p_claims, 1e-30)
+        claims = Claims(claim_V, total * claimed * (1 - share) / max(p_claims, 1e-30), plain)
+        return replace(self, facts=facts, claims=claims)
 
     # Facts
 
@@ -182,6 +224,8 @@ class Following:
         p_V = self.plain * self.reading.log_p_V.exp()
         for subword, p in self.begun_next.items():
             p_V[subword] += self.begun * p
+        if self.claims is not None:
+            p_V = p_V * torch.where(self.claims.mask_V, self.claims.factor, self.claims.others)
         return p_V
 
     @cached_property
@@ -220,9 +264,8 @@ class Following:
 def _fact_masses(reading: Reading, related: float) -> FactMasses:
     """All facts of the local graph with p(related) π(p) π(r | p) π(e | p, r)."""
     scores = reading.scores
-    none = np.zeros(0, np.int64)
     if not related:
-        return FactMasses(np.zeros(0), none, none, none)
+        return _NO_FACTS
     rows = list(_relation_masses(reading, related))
     groups = [
         TailGroup(0, row.parent, row.relation) for row in rows if row.p >= reading.reader.least_scored and row.scored
@@ -241,7 +284,7 @@ def _fact_masses(reading: Reading, related: float) -> FactMasses:
         relations.append(np.full(len(row.tails), row.relation))
         tails.append(row.tails)
     if not p:
-        return FactMasses(np.zeros(0), none, none, none)
+        return _NO_FACTS
     return FactMasses(*(np.concatenate(column) for column in (p, parents, relations, tails)))
 
 

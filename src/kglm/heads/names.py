@@ -10,6 +10,7 @@ leading blank and one without, for texts in which it follows "(" or begins the t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from functools import lru_cache
@@ -22,6 +23,8 @@ from kglm.pretrained.subwords import Subwords
 
 MAX_NAMES = 24
 """Names of one entity."""
+_ISO_DATE = re.compile(r"-?\d{4,}-\d\d-\d\d")
+"""A form of dates that is no name: texts have it seldom, and after a year it would often go on with the month."""
 
 
 class NameKind(IntEnum):
@@ -92,6 +95,7 @@ class NameTable:
     def _texts(self, node: int) -> list[tuple[str, NameKind]]:
         texts = list(dict.fromkeys(self.graph.aliases(node)))[:MAX_NAMES]
         if is_literal(self.graph.id(node)):
+            texts = [text for text in texts if not _ISO_DATE.fullmatch(text)] or texts
             return [(text, NameKind.OTHER_LITERAL if n else NameKind.LITERAL) for n, text in enumerate(texts)]
         found = [(text, NameKind.ALIAS if n else NameKind.LABEL) for n, text in enumerate(texts)]
         if texts and self._traits.of(node).human:

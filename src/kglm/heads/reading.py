@@ -190,7 +190,7 @@ class Reading:
         ways = [] if names is None or self.begun is None else [(0, names.continuations(self.begun))]
         begun = begun_names(ways, 1, features, tables)
         offered_1 = self.log_p_V[linked.first_N].exp().sum()[None]
-        places = linked.local.places(self.position + 1, self._sentence_starts())
+        places = linked.local.places(self.position + 1, self.sentence_begins())
         return Prepared(
             self.text.passage,
             features,
@@ -205,7 +205,7 @@ class Reading:
             begun,
         )
 
-    def _sentence_starts(self) -> Ints:
+    def sentence_begins(self) -> Ints:
         """For each subword and the next one, the position at which its sentence begins."""
         first_T = sentence_starts(self.text.passage)
         next_first = first_T[-1] if len(first_T) and self.surface[-1] != END else self.position

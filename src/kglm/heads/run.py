@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kglm.files.artefact import Artefact
 from kglm.heads.model import Heads
-from kglm.heads.store import HeadsRecord, read_heads, read_record
+from kglm.heads.store import HeadsRecord, read_adapter, read_heads, read_record
 from kglm.heads.tables import GraphTables
 from kglm.kg.graph import KnowledgeGraph
 from kglm.pretrained.base import BaseModel
@@ -47,6 +47,9 @@ class HeadsRun:
         encoder = SentenceEncoder.installed() if record.encoder is not None else None
         if record.encoder is not None and encoder is None:
             print(NO_ENCODER, file=sys.stderr)
+        adapter = read_adapter(artefact)
+        if encoder is not None and adapter:
+            encoder = encoder.adapted(adapter)
         return cls(home, record, heads, opened, encoder)
 
     def tables(self, graph: KnowledgeGraph) -> GraphTables:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from copy import copy
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
@@ -29,6 +30,7 @@ from torch import Tensor
 
 from kglm.errors import ConfigError, KglmError
 from kglm.files.artefact import Artefact, new_artefact
+from kglm.text.adapter import adapted, adapter_digest
 from kglm.text.minilm import MiniLM, MiniLMConfig
 
 Vectors = npt.NDArray[np.float32]
@@ -65,11 +67,21 @@ class SentenceEncoder:
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(MAX_SUBWORDS)
         self._config = msgspec.json.decode((home / "config.json").read_bytes(), type=MiniLMConfig)
-        self.load_weights(load_file(home / "model.safetensors"))
+        self.tensors: Mapping[str, Tensor] = load_file(home / "model.safetensors")
+        """Weights by their names in BERT's safetensors."""
+        self._model = self.model(self.tensors, _default_type())
 
-    def load_weights(self, tensors: Mapping[str, Tensor], dtype: torch.dtype | None = None) -> None:
-        """Use these weights, by their names in BERT's safetensors."""
-        self._model = MiniLM(self._config, tensors, dtype or _default_type())
+    def model(self, tensors: Mapping[str, Tensor], dtype: torch.dtype) -> MiniLM:
+        """The model with other weights."""
+        return MiniLM(self._config, tensors, dtype)
+
+    def adapted(self, adapter: Mapping[str, Tensor]) -> SentenceEncoder:
+        """The encoder with the changes of an adapter (see `kglm.text.adapter`)."""
+        changed = copy(self)
+        changed.name = f"{self.name}-{adapter_digest(adapter)}"
+        changed.tensors = adapted(self.tensors, adapter)
+        changed._model = self.model(changed.tensors, _default_type())
+        return changed
 
     @classmethod
     def installed(cls) -> SentenceEncoder | None:
@@ -85,9 +97,13 @@ class SentenceEncoder:
             raise ConfigError("no sentence encoder is installed", remedy=_REMEDY)
         return encoder
 
+    def ids(self, texts: Sequence[str]) -> list[list[int]]:
+        """The subwords of texts."""
+        return [found.ids for found in self._tokenizer.encode_batch_fast(list(texts))]
+
     def encode(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors of the texts (N × D)."""
-        id_of = [found.ids for found in self._tokenizer.encode_batch_fast(list(texts))]
+        id_of = self.ids(texts)
         order = sorted(range(len(texts)), key=lambda n: len(id_of[n]))  # texts of one length need little padding
         vector_ND = np.zeros((len(texts), self._config.hidden_size), np.float32)
         for first in range(0, len(order), BATCH):

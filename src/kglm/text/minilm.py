@@ -3,7 +3,7 @@
     model = MiniLM(config, tensors, torch.float32)     # tensors by their names in BERT's safetensors
     model.encode([[101, 2016, 2001, 2141, 102]])       # N texts as ids -> N × D
 
-For inference. It gives what `transformers` gives (`tests/text/test_minilm.py`) without its overhead, which is most of
+It gives what `transformers` gives (`tests/text/test_minilm.py`) without its overhead, which is most of
 the time of one short text. Weights may be any tensors with these names, so an adapted encoder is this model with other
 weights.
 
@@ -93,6 +93,10 @@ class MiniLM:
     @torch.inference_mode()
     def encode(self, texts: Sequence[Sequence[int]]) -> Tensor:
         """Unit vectors of texts given as ids of subwords, marks included (N × D)."""
+        return self.vectors(texts)
+
+    def vectors(self, texts: Sequence[Sequence[int]]) -> Tensor:
+        """As `encode`, with gradients of the weights."""
         length_N = torch.tensor([len(text) for text in texts])
         row_X = torch.repeat_interleave(torch.arange(len(texts)), length_N)
         first_N = length_N.cumsum(0) - length_N

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -12,6 +13,8 @@ from kglm.answer.given import Edit
 from kglm.answer.pretrained.answers import SubwordAnswers
 from kglm.answer.pretrained.model import PretrainedLM
 from kglm.errors import ConfigError
+from kglm.heads import following
+from kglm.heads.following import Following
 from kglm.heads.run import HeadsRun
 from kglm.heads.scoring import step
 from kglm.heads.store import FORMAT, HeadsRecord
@@ -133,12 +136,45 @@ def test_generation_is_a_function_of_its_seed(model: PretrainedLM) -> None:
     assert 0 < len(texts[0]) <= 6
 
 
-def test_generated_names_come_from_facts(model: PretrainedLM) -> None:
+def test_generated_names_come_from_facts(model: PretrainedLM, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "SURE", 0.0)  # the names of the letters are no claims
     words = [
         word for seed in range(6) for word in model.generate("ab a", GIVEN, links="none", words=6, seed=seed, trust=3.0)
     ]
     assert {word.reason.type for word in words} >= {"none", "related"}
     assert all(word.reason.relation is not None for word in words if word.reason.type == "related")
+
+
+@pytest.mark.parametrize("trust", [0.0, 1.5, -math.inf])
+def test_in_fluent_text_the_base_decides_where_claims_are(model: PretrainedLM, trust: float) -> None:
+    """Claims keep the base's probability; `trust` moves the log odds of facts against the base's own claims."""
+    reading, _ = model.read("ab a", GIVEN, links="none", trust=0.0)
+    before = Following.of(reading)
+    claim_V = torch.zeros(len(reading.log_p_V), dtype=torch.bool)
+    claim_V[list(before.first_subwords(int(before.facts.tail_F[0])))] = True
+    base_V = reading.log_p_V.exp()
+    found = before.in_text(claim_V, trust)
+    running = sum(p for _, p in found.running)
+    assert float(found.p_V.sum()) == pytest.approx(1, abs=1e-5)
+    inside = float(found.outside_V[claim_V].sum()) + float(found.facts.p_F.sum())
+    assert inside == pytest.approx((1 - running) * float(base_V[claim_V].sum()), abs=1e-5)
+    if trust == -math.inf:
+        assert torch.allclose(found.outside_V, (1 - running) * base_V, atol=1e-6)
+        return
+    kept = np.isin(before.facts.tail_F, found.facts.tail_F)
+    odds = [
+        math.log(each.facts.p_F[chosen].sum() / float(each.outside_V[claim_V].sum()))
+        for each, chosen in ((before, kept), (found, slice(None)))
+    ]
+    assert odds[1] - odds[0] == pytest.approx(trust, abs=1e-4)
+
+
+def test_fluent_text_does_not_repeat_a_name(model: PretrainedLM) -> None:
+    reading, _ = model.read("ab a", GIVEN, links="none", trust=0.0)
+    claim_V = torch.ones(len(reading.log_p_V), dtype=torch.bool)
+    tail = int(Following.of(reading).facts.tail_F[0])
+    assert tail in Following.of(reading).in_text(claim_V, 0.0).facts.tail_F
+    assert tail not in Following.of(reading).in_text(claim_V, 0.0, {tail}).facts.tail_F
 
 
 def test_the_text_is_that_of_the_words(model: PretrainedLM) -> None:

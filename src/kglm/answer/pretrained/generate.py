@@ -77,16 +77,21 @@ class Draft:
 class Generator:
     """Draws subwords."""
 
-    def __init__(self, support: Support, linking: Linking, config: GenerateConfig, *, grounded: bool) -> None:
+    def __init__(
+        self, support: Support, linking: Linking, config: GenerateConfig, *, grounded: bool, trust: float = 0.0
+    ) -> None:
+        """`trust` is added to the log odds of facts against other names, dates and numbers (`Following.in_text`)."""
         self._support, self._linking, self._config, self._grounded = support, linking, config, grounded
+        self._trust = trust
         self._rng = np.random.default_rng(config.seed)
+        self._claims: dict[bool, Tensor] = {}
 
     def sample(self, reading: Reading, pause: Callable[[], None]) -> Iterator[Draft]:
         """Drafts, each one subword longer; ends with the end of the text."""
         draft = Draft(reading, links=reading.linked.links)
         while True:
             pause()
-            following = None if _next_of_name(draft) else Following.of(draft.reading)
+            following = self._following(draft)
             ids, p_N = self._candidates(draft, following)
             chosen = self._draw(p_N)
             if chosen is None or ids[chosen] in self._ends(draft):
@@ -106,7 +111,7 @@ class Generator:
                     found.append((draft.log_p, draft, None, -1, 1.0))
                     continue
                 pause()
-                following = None if _next_of_name(draft) else Following.of(draft.reading)
+                following = self._following(draft)
                 ids, p_N = self._candidates(draft, following)
                 for k in np.argsort(-p_N, kind="stable")[: self._config.beam].tolist():
                     if p_N[k] > 0 and ids[k] not in self._ends(draft):
@@ -129,6 +134,27 @@ class Generator:
         return draft.reading.reader.tables.base.subwords.special
 
     # Candidates
+
+    def _following(self, draft: Draft) -> Following | None:
+        """What can follow in fluent text; None where only a name goes on."""
+        if _next_of_name(draft):
+            return None
+        reading = draft.reading
+        begin = int(reading.sentence_begins()[-1])
+        near = {link.node for link in draft.links if link.start >= begin}
+        said = near.union(piece.way.after.node for piece in draft.pieces if piece.way.after is not None)
+        return Following.of(reading).in_text(self._claims_at(draft), self._trust, said)
+
+    def _claims_at(self, draft: Draft) -> Tensor:
+        """Mask of the subwords that begin a name, a date or a number."""
+        words = draft.reading.surface
+        starts = begins_sentence(words[-1] if words else None)
+        if starts not in self._claims:
+            texts = draft.reading.reader.tables.base.subwords.texts
+            before = None if starts else "a"
+            mask = [text[:1] == " " and (text == " " or is_claim(text[1:], before)) for text in texts]
+            self._claims[starts] = torch.tensor(mask)
+        return self._claims[starts]
 
     def _candidates(self, draft: Draft, following: Following | None) -> tuple[list[int], np.ndarray]:
         """The most probable subwords that may follow, with their probabilities."""

@@ -10,6 +10,7 @@ Trained heads work on any graph. An edited model has the same base, the same hea
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -247,9 +248,12 @@ class PretrainedLM(OnGraph):
         grounded: bool,
         pause: Callable[[], None],
     ) -> Iterator[GeneratedWord]:
-        reading, linked = self.read(prompt, entities, links=links, trust=self._trust(trust, TEXT_TRUST))
+        trust = self._trust(trust, TEXT_TRUST)
+        base_alone = trust == -math.inf
+        reading, linked = self.read(prompt, entities, links=links, trust=trust if base_alone else 0.0)
         support = Support(self.graph, linked.words)
-        generator = Generator(support, self._link_on(links), config, grounded=grounded)
+        favour = 0.0 if base_alone else trust
+        generator = Generator(support, self._link_on(links), config, grounded=grounded, trust=favour)
         stream = WordStream(self.graph, support, linked.words)
         drafts = (
             iter([generator.beam(reading, config.words, pause)]) if config.beam else generator.sample(reading, pause)

@@ -22,6 +22,8 @@ from kglm.progress import progress
 from kglm.text.document import ANSWER, Document
 from kglm.text.encoder import encode_cached
 
+KEPT = 1 << 16
+"""Examples of short texts that are kept; preparing one takes longer than a step with it."""
 CLAUSES = 8192
 """Clauses that are encoded and stored together."""
 
@@ -60,7 +62,9 @@ class Passages:
         self._tables, self._max_tails = tables, max_tails
         self._linker = text_linker(tables.graph)
         self._links: dict[int, list[Link]] = {}
-        """Links by the text, of passages that were asked for."""
+        """Links by the text, of long passages that were asked for."""
+        self._examples: dict[int, Example] = {}
+        """Short passages that were asked for."""
         self.passages: list[Passage] = []
         self._features: list[tuple[StoredFeatures, int]] = []
         for n, documents in enumerate(files, 1):
@@ -89,11 +93,20 @@ class Passages:
     def words(self) -> int:
         return sum(each.words for each in self.passages)
 
-    def example(self, n: int, *, annotated: bool) -> Example:
+    def example(self, n: int, *, annotated: bool, short: int) -> Example:
         """Passage n with its entities linked as annotated, or as the linker reads the text, which is as in use.
 
-        Questions are always linked as annotated: their texts have words of the chat format that name nothing.
+        Questions are always linked as annotated: their texts have words of the chat format that name nothing. Passages
+        of at most `short` subwords are kept: they must be asked for in the same way each time.
         """
+        kept = self._examples.get(n)
+        if kept is None:
+            kept = self._prepare(n, annotated)
+            if len(self.passages[n].ids) <= short and len(self._examples) < KEPT:
+                self._examples[n] = kept
+        return kept
+
+    def _prepare(self, n: int, annotated: bool) -> Example:
         found = self.passages[n]
         annotated = annotated or ANSWER in found.surface
         links = annotated_links(found, self._tables.graph) if annotated else self._text_links(n)

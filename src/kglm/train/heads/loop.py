@@ -117,9 +117,9 @@ class Trainer:
             vector_RK = self.heads.relation_vectors(self.tables.key_RD)
             total, subwords = torch.zeros(()), 0
             for n in group:
-                size = len(self.data.passages[n].ids)
-                annotated = size <= config.short and rng.random() < config.annotated
-                example = self.data.example(n, annotated=annotated)
+                short = len(self.data.passages[n].ids) <= config.short
+                annotated = short and random.Random(f"{config.seed} links {n}").random() < config.annotated
+                example = self.data.example(n, annotated=annotated, short=config.short)
                 total = total + self._loss(example, vector_RK, step < self._warm, rng).total
                 subwords += len(example.prepared.passage.ids)
             self.generator_state = torch.get_rng_state()
@@ -148,12 +148,13 @@ class Trainer:
     def validate(self) -> Validation:
         """Measure the validation passages."""
         self.heads.eval()
+        config = self.config
         total = text = base = 0.0
         right = spans = 0
         with torch.no_grad():
             vector_RK = self.heads.relation_vectors(self.tables.key_RD)
             for n in range(len(self.valid)):
-                example = self.valid.example(n, annotated=False)
+                example = self.valid.example(n, annotated=False, short=config.short)
                 features, count = example.prepared.features, len(example.spans.end_children)
                 g_TG = self.heads.states(features.middle_TD[None], features.last_TD[None])[0][0]
                 hidden_M = torch.zeros(count, dtype=torch.bool)

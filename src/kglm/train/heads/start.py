@@ -34,7 +34,7 @@ from kglm.heads.keys import key_size
 from kglm.heads.meanings import Known
 from kglm.heads.model import Heads
 from kglm.heads.run import FILES, REMEDY
-from kglm.heads.store import RECORD, write_heads
+from kglm.heads.store import RECORD, read_record, write_heads
 from kglm.heads.tables import GraphTables
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.relations import list_relations
@@ -52,6 +52,7 @@ from kglm.train.interrupts import interrupts
 KNOWN_FACTS = 20
 """A relation with this many facts in the training graph is well known: texts may ask for it whatever the graph."""
 STATE = 1
+ADAPTER_FILE = "adapter.safetensors"
 
 
 class HeadsState(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -76,8 +77,12 @@ def train_heads(
     base: str | Path,
     resume: bool = False,
     features: Path | None = None,
+    adapter: Path | None = None,
 ) -> list[Validation]:
-    """Train heads on a base in the run directory `to`; return the validations. `features`: where states are stored."""
+    """Train heads on a base in the run directory `to`; return the validations.
+
+    `features`: where states are stored; `adapter`: directory with an adapter of the sentence encoder.
+    """
     exists = (to / RECORD).exists()
     if exists and not resume:
         raise KglmError("is a run already", place=to, remedy="continue it with --resume, or choose another directory")
@@ -87,7 +92,7 @@ def train_heads(
             raise KglmError(f"no {kind} document has a word", remedy="give documents with text")
     torch.set_num_threads(1)  # the products are small
     opened = BaseModel.open(base)
-    encoder = SentenceEncoder.installed()
+    encoder, changes = _encoder(adapter)
     with writing(to):
         (to / "state").mkdir(parents=True, exist_ok=True)
     with (
@@ -98,7 +103,8 @@ def train_heads(
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(settings.train.seed)
             heads = Heads(settings.heads, opened.model.config.hidden, key_size(opened))
-        run = _HeadsFiles(to, settings, opened, None if encoder is None else encoder.name, known_relations(graph))
+        name = None if encoder is None else encoder.name
+        run = _HeadsFiles(to, settings, opened, name, changes, known_relations(graph))
         if exists:
             run.check(settings)
         else:
@@ -140,6 +146,15 @@ def train_heads(
     return metrics
 
 
+def _encoder(adapter: Path | None) -> tuple[SentenceEncoder | None, dict[str, Tensor]]:
+    """The installed sentence encoder with an adapter, and the changes of the adapter."""
+    if adapter is None:
+        return SentenceEncoder.installed(), {}
+    found = Artefact.open(adapter, REMEDY)
+    changes = parse_tensors(found.read(ADAPTER_FILE), adapter / ADAPTER_FILE, REMEDY)
+    return SentenceEncoder.required().adapted(changes), changes
+
+
 def known_relations(graph: KnowledgeGraph) -> list[Known]:
     """The relations with many facts, with their names."""
     return [
@@ -159,9 +174,16 @@ class _HeadsFiles:
     """The files of a run in the making."""
 
     def __init__(
-        self, home: Path, settings: HeadsRunConfig, base: BaseModel, encoder: str | None, known: Sequence[Known]
+        self,
+        home: Path,
+        settings: HeadsRunConfig,
+        base: BaseModel,
+        encoder: str | None,
+        adapter: Mapping[str, Tensor],
+        known: Sequence[Known],
     ) -> None:
-        self.home, self.settings, self.base, self.encoder, self.known = home, settings, base, encoder, known
+        self.home, self.settings, self.base, self.known = home, settings, base, known
+        self.encoder, self.adapter = encoder, adapter
 
     def create(self, heads: Heads, graph: KnowledgeGraph) -> None:
         """Write the first files."""
@@ -176,7 +198,14 @@ class _HeadsFiles:
 
     def check(self, settings: HeadsRunConfig) -> None:
         """Raise an error if a run was begun with other settings."""
-        stored = config.parse(HeadsRunConfig, self._artefact().read("config.toml"), self.home / "config.toml")
+        artefact = self._artefact()
+        stored = config.parse(HeadsRunConfig, artefact.read("config.toml"), self.home / "config.toml")
+        if read_record(artefact).encoder != self.encoder:
+            raise ConfigError(
+                "was begun with another sentence encoder or adapter",
+                place=self.home,
+                remedy="give the same ones, or choose another directory",
+            )
         if stored != settings:
             raise ConfigError(
                 "was begun with other settings",
@@ -230,7 +259,7 @@ class _HeadsFiles:
             stream.write(("\n".join(lines) + "\n").encode())
 
     def _write(self, writer: Writer, heads: Heads) -> None:
-        write_heads(writer, heads, self.base, encoder=self.encoder, known=self.known)
+        write_heads(writer, heads, self.base, encoder=self.encoder, adapter=self.adapter, known=self.known)
 
     def _artefact(self) -> Artefact:
         return Artefact.open(self.home, REMEDY, FILES)
