@@ -40,15 +40,15 @@ _GIVEN, _BEGIN, _MIDDLE, _END, _PLACE, _FIRM, _ADJECTIVE, _NOUN = (
     for line in (
         "Ada Amir Anouk Asha Bela Bruno Carla Cem Dario Dina Edda Elif Emil Esra Farid Femi Finn Greta Hana Ida "
         "Igor Ines Iva Jonas Jun Kofi Kira Lars Leila Luca Maja Malik Mara Marta Milo Mina Nils Noor Nora Oleg Olga Omar "
-        "Oskar Petra Priya Rana Rosa Ruth Sami Selma Sven Tara Teo Tilda Tomas Uma Vera Wanda Yara Yusuf Zoe",
+        "Oskar Petra Priya Rana Rosa Ruth Sami Selma Sven Tara Teo Tilda Tomas Uma Vera Yara Yusuf Zoe",
         "B Br D Dr F Fl G Gr H J K Kl L M N P Pr R S Sch St T Tr V W Z Al An Ar El Er In Or Ul",
         "a e i o u au ei ie oo ar er in on el ay",
-        "ber den dt ff go k ka ld len lin m mann mer n nd ner nk r ra rg ri s sen sk ss sta t tti va x z",
+        "ber den dt ff go k ka ld len lin mann mer n nd ner nk r ra rg ri s sen sk ss sta t tti va x z",
         "ville ford ham dorf bury field mouth port haven wick stad burg by ton vale",
         "Works Ltd Group Partners Systems Guild Union House Labs Trading Society",
-        "red dark small golden silent late northern hidden green dry broken wild old steel smoked sweet heavy soft long",
+        "red dark small golden silent late northern hidden green dry broken wild old smoked sweet heavy soft long",
         "river lantern garden bridge winter harbour mirror orchard signal letter valve lentil pepper bolt hinge clay "
-        "oat bean kettle ribbon button plum walnut gasket herring turnip copper meadow anchor basil candle",
+        "oat bean kettle ribbon button plum walnut gasket herring turnip copper anchor basil candle",
     )
 )
 
