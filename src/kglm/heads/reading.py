@@ -22,6 +22,7 @@ from torch import Tensor
 
 from kglm.heads.all_names import Range
 from kglm.heads.clauses import clause_texts
+from kglm.heads.facts import EntityFacts, LocalFacts
 from kglm.heads.features import Features, next_log_probs
 from kglm.heads.growing import BaseStates, Growing, States, words_before
 from kglm.heads.lattice import score_text
@@ -30,25 +31,23 @@ from kglm.heads.model import ClauseScores, Heads
 from kglm.heads.names import Children
 from kglm.heads.prepared import (
     Prepared,
-    Start,
     begun_names,
     cue_entries,
-    entity_starts,
     following_names,
     owned_relations,
     place_tensors,
     prepare,
     type_features,
 )
-from kglm.heads.scoring import PassageScores, Running, State, name_probs, step
+from kglm.heads.scoring import ParentVectors, PassageScores, Running, State, name_probs, step
 from kglm.heads.tables import GraphTables
 from kglm.model.arrays import Ints
 from kglm.text.document import END
 
 BEGINS = 0.2
 """Probability that the next subword begins a word from which the clause before it is looked at."""
-STARTS_KEPT = 256
-"""Entities whose facts are kept by the first subwords of their names."""
+ENTITIES_KEPT = 256
+"""Entities whose facts are kept with the first subwords of their names."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +83,8 @@ class Reader:
             features = Features(ids_T, found.middle_TD[:-1], found.last_TD[:-1].half(), *base)
             prepared = prepare(passage, features, self.tables, links, self.heads.config.max_tails)
             scores = PassageScores.of(
-                self.heads, prepared, trust=self.trust, g_TG=g_1TG[0, :-1], starts=linked.starts,
-                vector_RK=self.vector_RK,
+                self.heads, prepared, trust=self.trust, g_TG=g_1TG[0, :-1], facts=linked.facts,
+                vector_RK=self.vector_RK, parents=linked.parents,
             )  # fmt: skip
             weights = score_text(scores).end
             origins = {t: (scores, t) for t in _beginnings(weights, count)}
@@ -97,17 +96,19 @@ class Reader:
         """The linked entities with their facts; facts are looked up once for each entity."""
         local = LocalEntities(self.tables.graph, links)
         most = self.heads.config.max_tails
+        entities = []
         for slot, node in enumerate(local.mentioned.nodes):
-            if node not in self._starts:
-                if len(self._starts) >= STARTS_KEPT:
-                    self._starts.clear()
-                self._starts[node] = entity_starts(local.mentioned.edges(slot), self.tables, most)
-        starts = [self._starts[node] for node in local.mentioned.nodes]
-        first_N = torch.tensor(sorted(set[int]().union(*starts)), dtype=torch.int64)
-        return LinkedEntities(tuple(links), local, *owned_relations(local, self.tables, most), starts, first_N)
+            if node not in self._facts:
+                if len(self._facts) >= ENTITIES_KEPT:
+                    self._facts.clear()
+                self._facts[node] = EntityFacts.of(local.mentioned.edges(slot), self.tables.names, most)
+            entities.append(self._facts[node])
+        has_PR, large_PR = owned_relations(local, self.tables, most)
+        parents = ParentVectors.of(self.heads, self.vector_RK, has_PR, self.tables)
+        return LinkedEntities(tuple(links), local, has_PR, large_PR, LocalFacts.of(entities), parents)
 
     @cached_property
-    def _starts(self) -> dict[int, dict[int, list[Start]]]:
+    def _facts(self) -> dict[int, EntityFacts]:
         return {}
 
     def _begun(self, text: Growing) -> Range | None:
@@ -132,9 +133,13 @@ class LinkedEntities:
     local: LocalEntities
     has_PR: Tensor
     large_PR: Tensor
-    starts: list[dict[int, list[Start]]]
-    first_N: Tensor
-    """First subwords of the names that the facts offer."""
+    facts: LocalFacts
+    parents: ParentVectors
+
+    @cached_property
+    def first_N(self) -> Tensor:
+        """First subwords of the names that the facts offer."""
+        return torch.from_numpy(self.facts.first_subwords)
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,7 +221,7 @@ class Reading:
         """What the heads say of the next subword, as the scores of one position."""
         return PassageScores.of(
             self.reader.heads, self.prepared, trust=self.reader.trust, g_TG=self.g_1G, base_V=self.log_p_V,
-            look=self._look, starts=self.linked.starts, vector_RK=self.reader.vector_RK,
+            look=self._look, facts=self.linked.facts, vector_RK=self.reader.vector_RK, parents=self.linked.parents,
         )  # fmt: skip
 
     def _look(self, likely_1: Tensor) -> ClauseScores | None:
