@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ from kglm.heads.local import Link, LocalEntities, Places, sentence_starts
 from kglm.heads.model import CUES, TYPE_FEATURES, ClauseScores, PlaceTensors
 from kglm.heads.passage import Passage
 from kglm.heads.tables import GraphTables
-from kglm.heads.tails import LEAST, base_scores
+from kglm.heads.tails import LEAST, BaseScores, base_scores
 from kglm.model.arrays import Floats, Ints
 from kglm.model.cues import FULL, Cues
 
@@ -163,7 +163,7 @@ def _begun(passage: Passage, features: Features, tables: GraphTables) -> Begun:
             if where is not None:
                 ways.append((t, tables.all_names.continuations(where)))
             where = following_names(tables.all_names, where, id, begins=begins)
-    return begun_names(ways, len(passage.ids), features, tables)
+    return begun_names(ways, len(passage.ids), partial(base_scores, features, tables.embedding_VD))
 
 
 def following_names(names: AllNames, where: Range | None, id: int, *, begins: bool) -> Range | None:
@@ -172,9 +172,7 @@ def following_names(names: AllNames, where: Range | None, id: int, *, begins: bo
     return names.begun([id]) if after is None and begins else after
 
 
-def begun_names(
-    ways: Sequence[tuple[int, Continuations]], count: int, features: Features, tables: GraphTables
-) -> Begun:
+def begun_names(ways: Sequence[tuple[int, Continuations]], count: int, base: BaseScores) -> Begun:
     """The ways in which names go on at some of `count` positions, as tensors."""
     legal_T = torch.zeros(count, dtype=torch.bool)
     ways = [(t, each) for t, each in ways if len(each.subwords)]
@@ -185,8 +183,7 @@ def begun_names(
     position_Y = torch.from_numpy(np.concatenate([np.full(len(each.subwords), t) for t, each in ways]))
     subword_Y = torch.from_numpy(np.concatenate([each.subwords for _, each in ways]).astype(np.int64))
     log_weight_Y = torch.from_numpy(np.concatenate([each.log_weights for _, each in ways])).float()
-    base_Y = base_scores(features, tables.embedding_VD, position_Y, subword_Y)
-    return Begun(position_Y, subword_Y, log_weight_Y, base_Y, legal_T)
+    return Begun(position_Y, subword_Y, log_weight_Y, base(position_Y, subword_Y), legal_T)
 
 
 def _cues(passage: Passage, cues: Cues) -> tuple[Tensor, Tensor, Tensor]:

@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -24,9 +23,9 @@ from kglm.heads.all_names import Range
 from kglm.heads.clauses import clause_texts
 from kglm.heads.facts import EntityFacts, LocalFacts
 from kglm.heads.features import Features, next_log_probs
-from kglm.heads.growing import BaseStates, Growing, States, words_before
+from kglm.heads.growing import BaseStates, Growing, HeadStates, words_before
 from kglm.heads.lattice import score_text
-from kglm.heads.local import Link, LocalEntities, sentence_starts
+from kglm.heads.local import Link, LocalEntities, last_sentence
 from kglm.heads.model import ClauseScores, Heads
 from kglm.heads.names import Children
 from kglm.heads.prepared import (
@@ -41,7 +40,6 @@ from kglm.heads.prepared import (
 )
 from kglm.heads.scoring import ParentVectors, PassageScores, Running, State, name_probs, step
 from kglm.heads.tables import GraphTables
-from kglm.model.arrays import Ints
 from kglm.text.document import END
 
 BEGINS = 0.2
@@ -70,10 +68,8 @@ class Reader:
     def read(self, text: Growing, links: Sequence[Link] = ()) -> Reading:
         """Read a given text in which entities are linked."""
         passage, count = text.passage, len(text.passage.ids)
-        states = BaseStates(self.tables.base)
-        found = states.last(passage.ids, count + 1)
-        with torch.no_grad():
-            g_1TG, recurrent = self.heads.states(found.middle_TD[None], found.last_TD.half()[None])
+        states = HeadStates(self.heads, BaseStates(self.tables.base), passage.ids)
+        found, g_1TG = states.read_all()
         linked = self.linked(links)
         weights: dict[State, float] = {None: 1.0}
         origins: dict[int, tuple[PassageScores, int]] = {}
@@ -88,9 +84,7 @@ class Reader:
             )  # fmt: skip
             weights = score_text(scores).end
             origins = {t: (scores, t) for t in _beginnings(weights, count)}
-        last = States(found.middle_TD[-1:], found.last_TD[-1:])
-        begun = self._begun(text)
-        return Reading(self, text, linked, states, recurrent, g_1TG[0, -1:], last, begun, weights, origins, at_end=True)
+        return Reading(self, text, linked, states, self._begun(text), weights, origins, at_end=True)
 
     def linked(self, links: Sequence[Link]) -> LinkedEntities:
         """The linked entities with their facts; facts are looked up once for each entity."""
@@ -149,10 +143,7 @@ class Reading:
     reader: Reader
     text: Growing
     linked: LinkedEntities
-    states: BaseStates
-    recurrent: Tensor
-    g_1G: Tensor
-    state: States
+    states: HeadStates
     begun: Range | None
     """Names of the graph that the last subwords begin."""
     weights: dict[State, float]
@@ -167,9 +158,14 @@ class Reading:
         """Number of subwords read."""
         return len(self.text.passage.ids)
 
+    @property
+    def g_1G(self) -> Tensor:
+        """State of the heads."""
+        return self.states.g_1G
+
     @cached_property
     def _logits_V(self) -> Tensor:
-        return self.reader.tables.base.model.logits(self.state.last_TD)[0]
+        return self.reader.tables.base.model.logits(self.states.states.last_TD)[0]
 
     @cached_property
     def log_p_V(self) -> Tensor:
@@ -186,22 +182,22 @@ class Reading:
         """The next position, as a passage of one subword that is not known."""
         tables, linked = self.reader.tables, self.linked
         none = torch.zeros(0)
-        features = Features(
-            none.long(), self.state.middle_TD, self.state.last_TD.half(), self._logits_V.logsumexp(-1)[None], none
-        )
-        row_Y, k_Y, value_Y3 = cue_entries(tables.cues.relations(self.surface, len(self.surface) - 1, 1))
+        state = self.states.states
+        log_z_1 = self._logits_V[:1] - self.log_p_V[:1]
+        features = Features(none.long(), state.middle_TD, state.last_TD.half(), log_z_1, none)
+        row_Y, k_Y, value_Y3 = cue_entries(tables.cues.at_end(self.surface))
         cue_index = torch.from_numpy(row_Y), torch.from_numpy(k_Y), torch.from_numpy(value_Y3).float()
         names = tables.all_names
         ways = [] if names is None or self.begun is None else [(0, names.continuations(self.begun))]
-        begun = begun_names(ways, 1, features, tables)
+        begun = begun_names(ways, 1, lambda _, subword_Y: self.log_p_V[subword_Y])
         offered_1 = self.log_p_V[linked.first_N].exp().sum()[None]
-        places = linked.local.places(self.position + 1, self._sentence_starts())
+        places = linked.local.places_at(self.position, self._sentence)
         return Prepared(
             self.text.passage,
             features,
             tables,
             linked.local,
-            place_tensors(places.last()),
+            place_tensors(places),
             linked.has_PR,
             linked.large_PR,
             cue_index,
@@ -210,11 +206,10 @@ class Reading:
             begun,
         )
 
-    def _sentence_starts(self) -> Ints:
-        """For each subword and the next one, the position at which its sentence begins."""
-        first_T = sentence_starts(self.text.passage)
-        next_first = first_T[-1] if len(first_T) and self.surface[-1] != END else self.position
-        return np.append(first_T, next_first)
+    @property
+    def _sentence(self) -> int:
+        """Position at which the sentence of the next subword begins."""
+        return self.position if self.surface[-1:] == [END] else last_sentence(self.text.passage)
 
     @cached_property
     def scores(self) -> PassageScores:
@@ -244,22 +239,15 @@ class Reading:
         if weights is None:
             weights = self.posterior(id)
         text, tables = self.text.extended(id), self.reader.tables
-        passage = text.passage
-        state = self.states.last(passage.ids, 1)
-        with torch.no_grad():
-            g_11G, recurrent = self.reader.heads.states(
-                state.middle_TD[None], state.last_TD.half()[None], self.recurrent
-            )
-        begun = self.begun
+        passage, begun = text.passage, self.begun
         if tables.all_names is not None:
             begun = following_names(tables.all_names, begun, id, begins=bool(passage.begins_T[-1]))
         beginnings = _beginnings(weights, self.position + 1)
         origins = {t: place for t, place in self.origins.items() if t in beginnings}
         if self.position in beginnings:
             origins[self.position] = self.scores, 0
-        return Reading(
-            self.reader, text, self.linked, self.states, recurrent, g_11G[0], state, begun, weights, origins
-        )  # fmt: skip
+        states = self.states.longer(passage.ids)
+        return Reading(self.reader, text, self.linked, states, begun, weights, origins)
 
     def posterior(self, id: int) -> dict[State, float]:
         """Posterior of the running mention after one more subword."""

@@ -274,7 +274,9 @@ def _next_of_name(draft: Draft) -> dict[int, float]:
     if running is None:
         return {}
     children = reading.reader.tables.names.children(*running)
-    return {} if children.complete or not children.kinds else reading.name_probs(children)
+    if children.complete or not children.kinds:
+        return {}
+    return dict.fromkeys(children.kinds, 1.0) if len(children.kinds) == 1 else reading.name_probs(children)
 
 
 def _best_way(ways: Sequence[Derivation]) -> Derivation:
