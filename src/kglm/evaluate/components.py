@@ -46,7 +46,7 @@ class _Way(NamedTuple):
 def components(scores: PassageScores, scored: TextScore) -> Floats:
     """The components of each subword's log p − log p of the base (T × C)."""
     part_TC = _plain(scores)
-    offered = set().union(*scores.starts) if scores.starts else set()
+    offered = set(scores.facts.first_subwords.tolist())
     for t, (subword, states) in enumerate(zip(scores.prepared.passage.ids, scored.states, strict=True)):
         if len(states) > 1 or None not in states or subword in offered:
             part_TC[t] = _mixed(list(_ways(scores, scored, t, subword, states)))

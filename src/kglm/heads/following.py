@@ -14,7 +14,7 @@ All terms together sum to 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -26,9 +26,9 @@ from torch import Tensor
 from kglm.heads.model import Type
 from kglm.heads.reading import Reading
 from kglm.heads.scoring import Fact, Running, State
-from kglm.heads.tails import TailGroup, is_scored
+from kglm.heads.tails import TailGroup
+from kglm.kg.tail_features import MAX_TAILS
 from kglm.model.arrays import Floats, Ints, array
-from kglm.model.logsums import segment_logsumexp
 
 SURE = 0.9
 """p(related) from which even fluent text takes a fact."""
@@ -70,19 +70,6 @@ class Claims(NamedTuple):
     others: float
 
 
-_NO_FACTS = FactMasses(np.zeros(0), *(np.zeros(0, np.int64) for _ in range(3)))
-
-
-class _FirstSubwords(NamedTuple):
-    """Distinct tails of the facts, and the first subwords of their names."""
-
-    node_U: Ints
-    mass_U: Floats
-    owner_Y: Ints
-    subword_Y: Ints
-    p_Y: Floats
-
-
 @dataclass(frozen=True, eq=False)
 class Following:
     """What can follow a text."""
@@ -96,7 +83,8 @@ class Following:
     """Probability that a name that the base has begun goes on by the graph's names."""
     running: list[tuple[Running, float]]
     """Running mentions, each with the probability that it goes on."""
-    facts: FactMasses
+    p_F: Floats
+    """Probabilities of the facts of the linked entities, in their order; empty if none can be said."""
     claims: Claims | None = None
     """Factors of the base's subwords in fluent text (see `in_text`)."""
 
@@ -115,35 +103,44 @@ class Following:
             elif p_3[Type.CONTINUE] > 0:
                 running.append((state, weight * float(p_3[Type.CONTINUE])))
         plain += related * float(scores.plain_share_T[0])
-        return cls(reading, plain, related, begun, running, _fact_masses(reading, related))
+        p_F = _fact_masses(reading, related) if related else np.zeros(0)
+        return cls(reading, plain, related, begun, running, p_F)
 
     def in_text(self, claim_V: Tensor, trust: float, said: Collection[int] = ()) -> Following:
         """What can follow in fluent text: the base decides whether a claim is made here, the graph which one.
 
         Claims are the subwords of the base that begin a name, a date or a number. With C their probability, and F that
-        of the facts whose names begin so, F / (F + C) of the base's own probability of a claim goes to the facts,
+        of the facts whose names begin so, F / (F + C) of the base's own probability of a claim goes to the facts, with
         `trust` added to its log odds. Facts that lead to an entity of `said`, or to a name in small letters, are left
         out. Where the text asks for a fact with a probability of at least `SURE`, nothing is changed.
         """
-        facts = self.facts
         if self.related >= SURE and trust > -math.inf:
             return self
-        if len(facts.p_F):
-            first = self._first
-            owner_Y = first.owner_Y[claim_V.numpy()[first.subword_Y]]
-            tails = set(first.node_U[owner_Y].tolist()).difference(said)
-            facts = FactMasses(*(column[np.isin(facts.tail_F, list(tails))] for column in facts))
+        p_F = self.p_F
+        if len(p_F):
+            facts = self.reading.linked.facts
+            claims_U = np.bincount(facts.owner_Y, claim_V.numpy()[facts.subword_Y], len(facts.node_U)) > 0
+            p_F = np.where((claims_U & ~np.isin(facts.node_U, list(said)))[facts.which_F], p_F, 0.0)
         outside_V, base_V = self.outside_V, self.reading.log_p_V.exp()
-        p_facts, p_claims = float(facts.p_F.sum()), float(outside_V[claim_V].sum())
-        total = float(outside_V.sum()) + float(self.facts.p_F.sum())
+        p_facts, p_claims = float(p_F.sum()), float(outside_V[claim_V].sum())
+        total = float(outside_V.sum()) + float(self.p_F.sum())
         claimed = float(base_V[claim_V].sum())
         share = 1 / (1 + p_claims / p_facts * math.exp(-trust)) if p_facts and trust > -math.inf else 0.0
-        facts = facts._replace(p_F=facts.p_F * (total * claimed * share / p_facts)) if share else _NO_FACTS
+        p_F = p_F * (total * claimed * share / p_facts) if share else np.zeros_like(p_F)
         plain = total * (1 - claimed) / max(float(outside_V.sum()) - p_claims, 1e-30)
         claims = Claims(claim_V, total * claimed * (1 - share) / max(p_claims, 1e-30), plain)
-        return replace(self, facts=facts, claims=claims)
+        return replace(self, p_F=p_F, claims=claims)
 
     # Facts
+
+    @cached_property
+    def facts(self) -> FactMasses:
+        """The facts that can be said next."""
+        facts = self.reading.linked.facts
+        at = np.flatnonzero(self.p_F)
+        group = facts.group_F[at]
+        parent_P = np.array(self.reading.linked.local.mentioned.nodes, np.int64)
+        return FactMasses(self.p_F[at], parent_P[facts.slot_G[group]], facts.relation_G[group], facts.tail_F[at])
 
     @property
     def missing(self) -> list[MissingMass]:
@@ -176,29 +173,23 @@ class Following:
     @cached_property
     def p_facts(self) -> float:
         """Probability that a fact of the graph is said next, or the name of one goes on."""
-        return float(self.facts.p_F.sum()) + sum(p for _, p in self.running)
+        return float(self.p_F.sum()) + sum(p for _, p in self.running)
 
     @cached_property
-    def _first(self) -> _FirstSubwords:
-        names = self.reading.reader.tables.names
-        node_U, which_F = np.unique(self.facts.tail_F, return_inverse=True)
-        mass_U = np.bincount(which_F, self.facts.p_F, len(node_U)).astype(np.float64)
-        children = [names.children(int(node), ()).kinds for node in node_U]
-        owner_Y = np.repeat(np.arange(len(node_U)), [len(each) for each in children])
-        subword_Y = np.array([subword for each in children for subword in each], np.int64)
-        kind_Y = torch.tensor([int(kind) for each in children for kind in each.values()], dtype=torch.int64)
+    def _first_Y(self) -> Floats:
+        """p(first subword | e) of the tails of the facts, in the order of their first subwords."""
+        facts = self.reading.linked.facts
         with torch.no_grad():
-            base_Y = self.reading.log_p_V[torch.from_numpy(subword_Y)]
-            score_Y = self.reading.scores.heads.name_scores(base_Y, kind_Y)
-            owner = torch.from_numpy(owner_Y)
-            log_p_Y = score_Y - segment_logsumexp(score_Y, owner, len(node_U))[owner]
-        return _FirstSubwords(node_U, mass_U, owner_Y, subword_Y, array(log_p_Y.exp()))
+            base_Y = self.reading.log_p_V[torch.from_numpy(facts.subword_Y)]
+            score_Y = array(self.reading.scores.heads.name_scores(base_Y, facts.kind_Y))
+        p_Y = np.exp(score_Y - score_Y.max(initial=-math.inf))
+        return np.asarray(p_Y / np.bincount(facts.owner_Y, p_Y, len(facts.node_U))[facts.owner_Y])
 
     def first_subwords(self, node: int) -> dict[int, float]:
         """p(first subword | e) of an entity that can be said next."""
-        first = self._first
-        at = first.owner_Y == int(np.searchsorted(first.node_U, node))
-        return dict(zip(first.subword_Y[at].tolist(), first.p_Y[at].tolist(), strict=True))
+        facts = self.reading.linked.facts
+        at = facts.owner_Y == int(np.flatnonzero(facts.node_U == node)[0])
+        return dict(zip(facts.subword_Y[at].tolist(), self._first_Y[at].tolist(), strict=True))
 
     def facts_of(self, node: int) -> list[Fact]:
         """The facts that lead to an entity, the most probable first."""
@@ -235,10 +226,11 @@ class Following:
         for running, p in self.running:
             for subword, share in self.next_of(running).items():
                 p_V[subword] += p * share
-        if len(self.facts.p_F):
-            first = self._first
-            mass_Y = torch.from_numpy(first.mass_U[first.owner_Y] * first.p_Y).to(p_V.dtype)
-            p_V.index_add_(0, torch.from_numpy(first.subword_Y), mass_Y)
+        if len(self.p_F):
+            facts = self.reading.linked.facts
+            mass_U = np.bincount(facts.which_F, self.p_F, len(facts.node_U))
+            mass_Y = torch.from_numpy(mass_U[facts.owner_Y] * self._first_Y).to(p_V.dtype)
+            p_V.index_add_(0, torch.from_numpy(facts.subword_Y), mass_Y)
         return p_V
 
     def derivations(self, subword: int) -> list[Derivation]:
@@ -248,69 +240,34 @@ class Following:
             if share := self.next_of(running).get(subword):
                 after = Running(running.node, (*running.prefix, subword))
                 found.append(Derivation(p * share, Type.CONTINUE, after, running))
-        if len(self.facts.p_F):
-            first, facts = self._first, self.facts
-            share_of = {
-                int(first.node_U[first.owner_Y[y]]): float(first.p_Y[y])
-                for y in np.flatnonzero(first.subword_Y == subword).tolist()
-            }
-            for k in np.flatnonzero(np.isin(facts.tail_F, list(share_of))).tolist():
-                tail = int(facts.tail_F[k])
-                p, after = float(facts.p_F[k]) * share_of[tail], Running(tail, (subword,))
-                found.append(Derivation(p, Type.RELATED, after, None, int(facts.parent_F[k]), int(facts.relation_F[k])))
+        if len(self.p_F):
+            facts = self.reading.linked.facts
+            said = facts.subword_Y == subword
+            share_U = np.bincount(facts.owner_Y[said], self._first_Y[said], len(facts.node_U))
+            p_F = self.p_F * share_U[facts.which_F]
+            for k in np.flatnonzero(p_F).tolist():
+                group, after = int(facts.group_F[k]), Running(int(facts.tail_F[k]), (subword,))
+                parent = self.reading.linked.local.mentioned.nodes[int(facts.slot_G[group])]
+                way = Derivation(float(p_F[k]), Type.RELATED, after, None, parent, int(facts.relation_G[group]))
+                found.append(way)
         return sorted((each for each in found if each.p > 0), key=lambda each: -each.p)
 
 
-def _fact_masses(reading: Reading, related: float) -> FactMasses:
-    """All facts of the local graph with p(related) π(p) π(r | p) π(e | p, r)."""
-    scores = reading.scores
-    if not related:
-        return _NO_FACTS
-    rows = list(_relation_masses(reading, related))
+def _fact_masses(reading: Reading, related: float) -> Floats:
+    """p(related) π(p) π(r | p) π(e | p, r) of all facts of the local graph."""
+    scores, facts, local = reading.scores, reading.linked.facts, reading.linked.local
+    log_relation_G = scores.relation_TR[0, facts.relation_G] - scores.log_z_TP[0, facts.slot_G]
+    p_G = related * scores.parent_TP[0, facts.slot_G] * np.exp(log_relation_G)
+    p_F = (p_G / facts.size_G)[facts.group_F]
+    scored_G = np.flatnonzero((facts.size_G > 1) & (facts.size_G <= MAX_TAILS) & (p_G > 0))
+    scored_G = scored_G[p_G[scored_G] >= reading.reader.least_scored]
     groups = [
-        TailGroup(0, row.parent, row.relation) for row in rows if row.p >= reading.reader.least_scored and row.scored
+        TailGroup(0, local.mentioned.nodes[slot], relation)
+        for slot, relation in zip(facts.slot_G[scored_G].tolist(), facts.relation_G[scored_G].tolist(), strict=True)
     ]
     scores.score_tails(groups)
-    scored = set(groups)
-    p, parents, relations, tails = [], [], [], []
-    for row in rows:
-        group = TailGroup(0, row.parent, row.relation)
-        if group in scored:
-            share = scores.tails[group]
-            p.append(row.p * np.array([share[tail] for tail in row.tails.tolist()]))
-        else:
-            p.append(np.full(len(row.tails), row.p / len(row.tails)))
-        parents.append(np.full(len(row.tails), row.parent))
-        relations.append(np.full(len(row.tails), row.relation))
-        tails.append(row.tails)
-    if not p:
-        return _NO_FACTS
-    return FactMasses(*(np.concatenate(column) for column in (p, parents, relations, tails)))
-
-
-class _RelationMass(NamedTuple):
-    p: float
-    parent: int
-    relation: int
-    tails: Ints
-
-    @property
-    def scored(self) -> bool:
-        return bool(is_scored(len(self.tails)))
-
-
-def _relation_masses(reading: Reading, related: float) -> Iterator[_RelationMass]:
-    """The relations of the linked entities whose facts are enumerated, each with p(related) π(p) π(r | p)."""
-    scores, mentioned = reading.scores, reading.linked.local.mentioned
-    for slot, parent in enumerate(mentioned.nodes):
-        p = related * float(scores.parent_TP[0, slot])
-        if not p:
-            continue
-        edges = mentioned.edges(slot).with_at_most(scores.prepared.max_tails)
-        for relation, first, size in zip(
-            edges.relation.tolist(), edges.first.tolist(), edges.size.tolist(), strict=True
-        ):
-            log_relation = float(scores.relation_TR[0, relation] - scores.log_z_TP[0, slot])
-            yield _RelationMass(
-                p * math.exp(log_relation), parent, relation, edges.tail[first : first + size].astype(np.int64)
-            )
+    for g, group in zip(scored_G.tolist(), groups, strict=True):
+        part = slice(*np.searchsorted(facts.group_F, [g, g + 1]).tolist())
+        share = scores.tails[group]
+        p_F[part] = p_G[g] * np.array([share[tail] for tail in facts.tail_F[part].tolist()])
+    return p_F

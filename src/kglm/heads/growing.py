@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -22,6 +22,9 @@ from kglm.pretrained.base import STRIDE, WINDOW, BaseModel
 from kglm.pretrained.subwords import Subwords
 from kglm.text.document import ANSWER, END, START
 from kglm.text.tokenizer import tokenizer
+
+if TYPE_CHECKING:
+    from kglm.heads.model import Heads
 
 STOPS = frozenset(".!?…")
 INCOMPLETE = "\ufffd"
@@ -180,3 +183,62 @@ class BaseStates:
                 break
             known += 1
         return known
+
+
+class HeadStates:
+    """States of the base and of the heads at the end of a text, computed when they are first asked for.
+
+    Subwords that follow each other without a look at what may come next, as in a name of the graph, are read at once.
+    """
+
+    def __init__(self, heads: Heads, base: BaseStates, ids: Sequence[int], before: HeadStates | None = None) -> None:
+        """`before` are the states one subword earlier; without them, the whole text is read."""
+        self._heads, self.base, self._ids, self._before = heads, base, ids, before
+        self._found: tuple[States, Tensor, Tensor] | None = None
+
+    @property
+    def states(self) -> States:
+        """States of the base after the last subword."""
+        return self._computed[0]
+
+    @property
+    def g_1G(self) -> Tensor:
+        """g after the last subword."""
+        return self._computed[1]
+
+    def longer(self, ids: Sequence[int]) -> HeadStates:
+        """Those after one more subword."""
+        return HeadStates(self._heads, self.base, ids, self)
+
+    def fork(self) -> HeadStates:
+        """A copy whose base can go on by itself."""
+        other = HeadStates(self._heads, self.base.fork(), self._ids, self._before)
+        other._found = self._found
+        return other
+
+    def read_all(self) -> tuple[States, Tensor]:
+        """Read a given text; return the states of the base and g at all positions."""
+        return self._read([self], None)
+
+    @property
+    def _computed(self) -> tuple[States, Tensor, Tensor]:
+        if self._found is None:
+            unread, before = [self], self._before
+            while before is not None and before._found is None:
+                unread, before = [before, *unread], before._before
+            self._read(unread, before)
+        assert self._found is not None
+        return self._found
+
+    def _read(self, unread: Sequence[HeadStates], before: HeadStates | None) -> tuple[States, Tensor]:
+        recurrent = None if before is None or before._found is None else before._found[2]
+        count = len(self._ids) + 1 if recurrent is None else len(unread)
+        found = self.base.last(self._ids, count)
+        with torch.no_grad():
+            g_1TG, end = self._heads.states(found.middle_TD[None], found.last_TD.half()[None], recurrent)
+        for t, each in zip(range(count - len(unread), count), unread, strict=True):
+            at = slice(t, t + 1)
+            own = end if each is self else g_1TG[:, at].transpose(0, 1)
+            each._found = States(found.middle_TD[at], found.last_TD[at]), g_1TG[0, at], own
+            each._before = None
+        return found, g_1TG

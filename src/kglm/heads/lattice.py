@@ -27,7 +27,7 @@ from kglm.heads.model import MentionState, Type
 from kglm.heads.names import Children, NameTable
 from kglm.heads.prepared import CONTINUE_FEATURE
 from kglm.heads.scoring import DROPPED, PassageScores, Running, State
-from kglm.heads.tails import LEAST, TailGroup, base_scores
+from kglm.heads.tails import LEAST, TailGroup
 from kglm.kg.tail_features import MAX_TAILS
 from kglm.model.arrays import Floats, Ints, array
 
@@ -87,20 +87,14 @@ class Lattice:
 
 def _mentions(scores: PassageScores) -> tuple[Ints, Ints, Floats]:
     """Position and entity of the mentions that may begin, and Σ p(fact | related) over the facts that lead to it."""
-    ids = scores.prepared.passage.ids
-    wanted = set(ids)
-    offers: dict[int, list[tuple[int, int, int, int]]] = {}
-    for slot, starts in enumerate(scores.starts):
-        for subword in wanted & starts.keys():
-            rows = [(slot, start.relation, start.tail, start.size) for start in starts[subword]]
-            offers.setdefault(subword, []).extend(rows)
-    offer_of = {subword: np.array(rows, np.int64) for subword, rows in offers.items()}
-    at = [t for t, id in enumerate(ids) if id in offer_of]
-    if not at:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
-    parts = [offer_of[ids[t]] for t in at]
-    t_F = np.repeat(at, [len(part) for part in parts])
-    slot_F, relation_F, tail_F, size_F = np.concatenate(parts).T
+    id_T, facts = np.array(scores.prepared.passage.ids, np.int64), scores.facts
+    subword_X, fact_X = facts.offering(np.unique(id_T))
+    first_T, end_T = np.searchsorted(subword_X, id_T), np.searchsorted(subword_X, id_T, "right")
+    t_F = np.repeat(np.arange(len(id_T)), end_T - first_T)
+    place_F = np.arange(len(t_F)) - np.repeat(np.cumsum(end_T - first_T) - end_T, end_T - first_T)
+    fact_F = fact_X[place_F]
+    group_F, tail_F = facts.group_F[fact_F], facts.tail_F[fact_F]
+    slot_F, relation_F, size_F = facts.slot_G[group_F], facts.relation_G[group_F], facts.size_G[group_F]
     possible = scores.parent_TP[t_F, slot_F] > 0
     t_F, slot_F, relation_F, tail_F, size_F = (each[possible] for each in (t_F, slot_F, relation_F, tail_F, size_F))
     log_relation_F = scores.relation_TR[t_F, relation_F] - scores.log_z_TP[t_F, slot_F]
@@ -143,9 +137,8 @@ def _branches(scores: PassageScores, children: list[Children], t_X: Ints) -> _Br
     owner_Y = np.repeat(np.arange(count), some_X)
     subword_Y = np.array([subword for each in children for subword in each.kinds], np.int64)
     kind_Y = torch.tensor([int(kind) for each in children for kind in each.kinds.values()], dtype=torch.int64)
-    features, tables = scores.prepared.features, scores.prepared.tables
     t_Y = t_X[owner_Y]
-    base_Y = base_scores(features, tables.embedding_VD, torch.from_numpy(t_Y), torch.from_numpy(subword_Y))
+    base_Y = scores.prepared.base_scores(torch.from_numpy(t_Y), torch.from_numpy(subword_Y))
     with torch.no_grad():
         score_Y = array(scores.heads.name_scores(base_Y, kind_Y))
     highest_X = np.full(count, -math.inf)

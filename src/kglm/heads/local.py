@@ -53,10 +53,6 @@ class Places(NamedTuple):
     log_p_TP: Floats
     """log of the probability that it is mentioned at all; −inf before its first link."""
 
-    def last(self) -> Places:
-        """The places at the last position."""
-        return Places(self.bucket_TP[-1:], self.sentence_TP[-1:], self.subject_TP[-1:], self.log_p_TP[-1:])
-
 
 class LocalEntities:
     """Linked entities of a passage as slots, in the order of their first links."""
@@ -96,6 +92,24 @@ class LocalEntities:
         with np.errstate(divide="ignore"):
             return Places(bucket_TP, last_TP >= sentence_T[:, None], subject_TP, np.log(1 - none_PT).T)
 
+    def places_at(self, t: int, sentence: int) -> Places:
+        """Places at one position; `sentence` is where its sentence begins."""
+        last_P, none_P = np.full(len(self), NEVER, np.int64), np.ones(len(self))
+        subject, best = NEVER, (1, 0.0)
+        for link in self.links:
+            if link.holds(t):
+                slot = self.slot_of[link.node]
+                last_P[slot] = max(int(last_P[slot]), link.end)
+                none_P[slot] *= 1 - link.p
+                if (-link.start, link.p) >= best or subject == NEVER:
+                    subject, best = slot, (-link.start, link.p)
+        bucket_P = np.where(last_P == NEVER, BUCKETS, np.searchsorted(DISTANCES, t - last_P + 1))
+        with np.errstate(divide="ignore"):
+            log_p_P = np.log(1 - none_P)
+        return Places(
+            bucket_P[None], (last_P >= sentence)[None], (np.arange(len(self)) == subject)[None], log_p_P[None]
+        )
+
 
 def annotated_links(passage: Passage, graph: KnowledgeGraph) -> list[Link]:
     """Links of the annotated mentions: an entity can be a parent from the end of its mention on."""
@@ -114,3 +128,13 @@ def sentence_starts(passage: Passage) -> Ints:
     sentence_T = sentence_W[passage.word_T] if len(passage.ids) else np.zeros(0, np.int64)
     first = np.flatnonzero(np.diff(sentence_T, prepend=-1))
     return np.asarray(np.repeat(first, np.diff(first, append=len(sentence_T))), np.int64)
+
+
+def last_sentence(passage: Passage) -> int:
+    """The position at which the last subword's sentence begins; 0 without subwords."""
+    if not len(passage.ids):
+        return 0
+    word = int(passage.word_T[-1])
+    while word >= 0 and passage.surface[word] != END:
+        word -= 1
+    return int(np.searchsorted(passage.word_T, max(word, 0)))

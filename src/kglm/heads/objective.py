@@ -128,7 +128,7 @@ def find_spans(prepared: Prepared) -> Spans:
         for name, values in columns.items()
     }
     word_T = passage.word_T.tolist()
-    tails = tail_inputs(groups, passage.surface, word_T, prepared.tables, prepared.features)
+    tails = tail_inputs(groups, passage.surface, word_T, prepared.tables, prepared.base_scores)
     said_Y = tails.tail_Y == torch.tensor(tail_of_group, dtype=torch.int64)[tails.group_Y]
     place_of = torch.zeros(len(groups) + 1, dtype=torch.int64)
     place_of[tails.group_Y[said_Y]] = said_Y.nonzero()[:, 0]

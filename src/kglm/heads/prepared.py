@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -14,15 +15,15 @@ from torch import Tensor
 
 from kglm.heads.all_names import AllNames, Continuations, Range
 from kglm.heads.clauses import clause_texts
+from kglm.heads.facts import EntityFacts, LocalFacts
 from kglm.heads.features import Features
 from kglm.heads.local import Link, LocalEntities, Places, sentence_starts
 from kglm.heads.model import CUES, TYPE_FEATURES, ClauseScores, PlaceTensors
 from kglm.heads.passage import Passage
 from kglm.heads.tables import GraphTables
-from kglm.heads.tails import LEAST, base_scores
+from kglm.heads.tails import LEAST, BaseScores, base_scores
 from kglm.model.arrays import Floats, Ints
 from kglm.model.cues import FULL, Cues
-from kglm.model.local_graph import EdgeGroups
 
 CONTINUE_FEATURE = 3
 """Column of the type's features: how probable the base finds that a name goes on."""
@@ -42,15 +43,6 @@ class Begun(NamedTuple):
     """log p_B."""
     legal_T: Tensor
     """True where there are some."""
-
-
-@dataclass(frozen=True, eq=False)
-class Start:
-    """Facts of an entity whose tails' names begin with one subword: relation, tail, number of tails."""
-
-    relation: int
-    tail: int
-    size: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,25 +85,15 @@ class Prepared:
         """The clauses before the words that begin at chosen positions."""
         return self.clause_scores((chosen_T & torch.from_numpy(self.passage.begins_T)).nonzero()[:, 0].tolist())
 
-    def starts(self) -> list[dict[int, list[Start]]]:
-        """For each slot, its facts by the first subwords of their tails' names."""
-        return [
-            entity_starts(self.local.mentioned.edges(slot), self.tables, self.max_tails)
-            for slot in range(len(self.local))
-        ]
+    def base_scores(self, position_Y: Tensor, subword_Y: Tensor) -> Tensor:
+        """log p_B of subwords at positions."""
+        return base_scores(self.features, self.tables.embedding_VD, position_Y, subword_Y)
 
-
-def entity_starts(edges: EdgeGroups, tables: GraphTables, max_tails: int) -> dict[int, list[Start]]:
-    """The facts of an entity by the first subwords of their tails' names."""
-    edges = edges.with_at_most(max_tails)
-    tables.names.prepare(edges.tail.tolist())
-    found: dict[int, list[Start]] = {}
-    for relation, first, size in zip(edges.relation.tolist(), edges.first.tolist(), edges.size.tolist(), strict=True):
-        for tail in edges.tail[first : first + size].tolist():
-            start = Start(relation, tail, size)
-            for subword in tables.names.first(tail):
-                found.setdefault(subword, []).append(start)
-    return found
+    @cached_property
+    def facts(self) -> LocalFacts:
+        """The facts of the linked entities."""
+        edges = (self.local.mentioned.edges(slot) for slot in range(len(self.local)))
+        return LocalFacts.of([EntityFacts.of(each, self.tables.names, self.max_tails) for each in edges])
 
 
 def prepare(
@@ -181,7 +163,7 @@ def _begun(passage: Passage, features: Features, tables: GraphTables) -> Begun:
             if where is not None:
                 ways.append((t, tables.all_names.continuations(where)))
             where = following_names(tables.all_names, where, id, begins=begins)
-    return begun_names(ways, len(passage.ids), features, tables)
+    return begun_names(ways, len(passage.ids), partial(base_scores, features, tables.embedding_VD))
 
 
 def following_names(names: AllNames, where: Range | None, id: int, *, begins: bool) -> Range | None:
@@ -190,9 +172,7 @@ def following_names(names: AllNames, where: Range | None, id: int, *, begins: bo
     return names.begun([id]) if after is None and begins else after
 
 
-def begun_names(
-    ways: Sequence[tuple[int, Continuations]], count: int, features: Features, tables: GraphTables
-) -> Begun:
+def begun_names(ways: Sequence[tuple[int, Continuations]], count: int, base: BaseScores) -> Begun:
     """The ways in which names go on at some of `count` positions, as tensors."""
     legal_T = torch.zeros(count, dtype=torch.bool)
     ways = [(t, each) for t, each in ways if len(each.subwords)]
@@ -203,8 +183,7 @@ def begun_names(
     position_Y = torch.from_numpy(np.concatenate([np.full(len(each.subwords), t) for t, each in ways]))
     subword_Y = torch.from_numpy(np.concatenate([each.subwords for _, each in ways]).astype(np.int64))
     log_weight_Y = torch.from_numpy(np.concatenate([each.log_weights for _, each in ways])).float()
-    base_Y = base_scores(features, tables.embedding_VD, position_Y, subword_Y)
-    return Begun(position_Y, subword_Y, log_weight_Y, base_Y, legal_T)
+    return Begun(position_Y, subword_Y, log_weight_Y, base(position_Y, subword_Y), legal_T)
 
 
 def _cues(passage: Passage, cues: Cues) -> tuple[Tensor, Tensor, Tensor]:

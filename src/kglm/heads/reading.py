@@ -16,39 +16,36 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from kglm.heads.all_names import Range
 from kglm.heads.clauses import clause_texts
+from kglm.heads.facts import EntityFacts, LocalFacts
 from kglm.heads.features import Features, next_log_probs
-from kglm.heads.growing import BaseStates, Growing, States, words_before
+from kglm.heads.growing import BaseStates, Growing, HeadStates, words_before
 from kglm.heads.lattice import score_text
-from kglm.heads.local import Link, LocalEntities, sentence_starts
+from kglm.heads.local import Link, LocalEntities, last_sentence
 from kglm.heads.model import ClauseScores, Heads
 from kglm.heads.names import Children
 from kglm.heads.prepared import (
     Prepared,
-    Start,
     begun_names,
     cue_entries,
-    entity_starts,
     following_names,
     owned_relations,
     place_tensors,
     prepare,
     type_features,
 )
-from kglm.heads.scoring import PassageScores, Running, State, name_probs, step
+from kglm.heads.scoring import ParentVectors, PassageScores, Running, State, name_probs, step
 from kglm.heads.tables import GraphTables
-from kglm.model.arrays import Ints
 from kglm.text.document import END
 
 BEGINS = 0.2
 """Probability that the next subword begins a word from which the clause before it is looked at."""
-STARTS_KEPT = 256
-"""Entities whose facts are kept by the first subwords of their names."""
+ENTITIES_KEPT = 256
+"""Entities whose facts are kept with the first subwords of their names."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,10 +68,8 @@ class Reader:
     def read(self, text: Growing, links: Sequence[Link] = ()) -> Reading:
         """Read a given text in which entities are linked."""
         passage, count = text.passage, len(text.passage.ids)
-        states = BaseStates(self.tables.base)
-        found = states.last(passage.ids, count + 1)
-        with torch.no_grad():
-            g_1TG, recurrent = self.heads.states(found.middle_TD[None], found.last_TD.half()[None])
+        states = HeadStates(self.heads, BaseStates(self.tables.base), passage.ids)
+        found, g_1TG = states.read_all()
         linked = self.linked(links)
         weights: dict[State, float] = {None: 1.0}
         origins: dict[int, tuple[PassageScores, int]] = {}
@@ -84,30 +79,30 @@ class Reader:
             features = Features(ids_T, found.middle_TD[:-1], found.last_TD[:-1].half(), *base)
             prepared = prepare(passage, features, self.tables, links, self.heads.config.max_tails)
             scores = PassageScores.of(
-                self.heads, prepared, trust=self.trust, g_TG=g_1TG[0, :-1], starts=linked.starts,
-                vector_RK=self.vector_RK,
+                self.heads, prepared, trust=self.trust, g_TG=g_1TG[0, :-1], facts=linked.facts,
+                vector_RK=self.vector_RK, parents=linked.parents,
             )  # fmt: skip
             weights = score_text(scores).end
             origins = {t: (scores, t) for t in _beginnings(weights, count)}
-        last = States(found.middle_TD[-1:], found.last_TD[-1:])
-        begun = self._begun(text)
-        return Reading(self, text, linked, states, recurrent, g_1TG[0, -1:], last, begun, weights, origins, at_end=True)
+        return Reading(self, text, linked, states, self._begun(text), weights, origins, at_end=True)
 
     def linked(self, links: Sequence[Link]) -> LinkedEntities:
         """The linked entities with their facts; facts are looked up once for each entity."""
         local = LocalEntities(self.tables.graph, links)
         most = self.heads.config.max_tails
+        entities = []
         for slot, node in enumerate(local.mentioned.nodes):
-            if node not in self._starts:
-                if len(self._starts) >= STARTS_KEPT:
-                    self._starts.clear()
-                self._starts[node] = entity_starts(local.mentioned.edges(slot), self.tables, most)
-        starts = [self._starts[node] for node in local.mentioned.nodes]
-        first_N = torch.tensor(sorted(set[int]().union(*starts)), dtype=torch.int64)
-        return LinkedEntities(tuple(links), local, *owned_relations(local, self.tables, most), starts, first_N)
+            if node not in self._facts:
+                if len(self._facts) >= ENTITIES_KEPT:
+                    self._facts.clear()
+                self._facts[node] = EntityFacts.of(local.mentioned.edges(slot), self.tables.names, most)
+            entities.append(self._facts[node])
+        has_PR, large_PR = owned_relations(local, self.tables, most)
+        parents = ParentVectors.of(self.heads, self.vector_RK, has_PR, self.tables)
+        return LinkedEntities(tuple(links), local, has_PR, large_PR, LocalFacts.of(entities), parents)
 
     @cached_property
-    def _starts(self) -> dict[int, dict[int, list[Start]]]:
+    def _facts(self) -> dict[int, EntityFacts]:
         return {}
 
     def _begun(self, text: Growing) -> Range | None:
@@ -132,9 +127,13 @@ class LinkedEntities:
     local: LocalEntities
     has_PR: Tensor
     large_PR: Tensor
-    starts: list[dict[int, list[Start]]]
-    first_N: Tensor
-    """First subwords of the names that the facts offer."""
+    facts: LocalFacts
+    parents: ParentVectors
+
+    @cached_property
+    def first_N(self) -> Tensor:
+        """First subwords of the names that the facts offer."""
+        return torch.from_numpy(self.facts.first_subwords)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,10 +143,7 @@ class Reading:
     reader: Reader
     text: Growing
     linked: LinkedEntities
-    states: BaseStates
-    recurrent: Tensor
-    g_1G: Tensor
-    state: States
+    states: HeadStates
     begun: Range | None
     """Names of the graph that the last subwords begin."""
     weights: dict[State, float]
@@ -162,9 +158,14 @@ class Reading:
         """Number of subwords read."""
         return len(self.text.passage.ids)
 
+    @property
+    def g_1G(self) -> Tensor:
+        """State of the heads."""
+        return self.states.g_1G
+
     @cached_property
     def _logits_V(self) -> Tensor:
-        return self.reader.tables.base.model.logits(self.state.last_TD)[0]
+        return self.reader.tables.base.model.logits(self.states.states.last_TD)[0]
 
     @cached_property
     def log_p_V(self) -> Tensor:
@@ -181,22 +182,22 @@ class Reading:
         """The next position, as a passage of one subword that is not known."""
         tables, linked = self.reader.tables, self.linked
         none = torch.zeros(0)
-        features = Features(
-            none.long(), self.state.middle_TD, self.state.last_TD.half(), self._logits_V.logsumexp(-1)[None], none
-        )
-        row_Y, k_Y, value_Y3 = cue_entries(tables.cues.relations(self.surface, len(self.surface) - 1, 1))
+        state = self.states.states
+        log_z_1 = self._logits_V[:1] - self.log_p_V[:1]
+        features = Features(none.long(), state.middle_TD, state.last_TD.half(), log_z_1, none)
+        row_Y, k_Y, value_Y3 = cue_entries(tables.cues.at_end(self.surface))
         cue_index = torch.from_numpy(row_Y), torch.from_numpy(k_Y), torch.from_numpy(value_Y3).float()
         names = tables.all_names
         ways = [] if names is None or self.begun is None else [(0, names.continuations(self.begun))]
-        begun = begun_names(ways, 1, features, tables)
+        begun = begun_names(ways, 1, lambda _, subword_Y: self.log_p_V[subword_Y])
         offered_1 = self.log_p_V[linked.first_N].exp().sum()[None]
-        places = linked.local.places(self.position + 1, self.sentence_begins())
+        places = linked.local.places_at(self.position, self.sentence)
         return Prepared(
             self.text.passage,
             features,
             tables,
             linked.local,
-            place_tensors(places.last()),
+            place_tensors(places),
             linked.has_PR,
             linked.large_PR,
             cue_index,
@@ -205,18 +206,17 @@ class Reading:
             begun,
         )
 
-    def sentence_begins(self) -> Ints:
-        """For each subword and the next one, the position at which its sentence begins."""
-        first_T = sentence_starts(self.text.passage)
-        next_first = first_T[-1] if len(first_T) and self.surface[-1] != END else self.position
-        return np.append(first_T, next_first)
+    @property
+    def sentence(self) -> int:
+        """Position at which the sentence of the next subword begins."""
+        return self.position if self.surface[-1:] == [END] else last_sentence(self.text.passage)
 
     @cached_property
     def scores(self) -> PassageScores:
         """What the heads say of the next subword, as the scores of one position."""
         return PassageScores.of(
             self.reader.heads, self.prepared, trust=self.reader.trust, g_TG=self.g_1G, base_V=self.log_p_V,
-            look=self._look, starts=self.linked.starts, vector_RK=self.reader.vector_RK,
+            look=self._look, facts=self.linked.facts, vector_RK=self.reader.vector_RK, parents=self.linked.parents,
         )  # fmt: skip
 
     def _look(self, likely_1: Tensor) -> ClauseScores | None:
@@ -239,22 +239,15 @@ class Reading:
         if weights is None:
             weights = self.posterior(id)
         text, tables = self.text.extended(id), self.reader.tables
-        passage = text.passage
-        state = self.states.last(passage.ids, 1)
-        with torch.no_grad():
-            g_11G, recurrent = self.reader.heads.states(
-                state.middle_TD[None], state.last_TD.half()[None], self.recurrent
-            )
-        begun = self.begun
+        passage, begun = text.passage, self.begun
         if tables.all_names is not None:
             begun = following_names(tables.all_names, begun, id, begins=bool(passage.begins_T[-1]))
         beginnings = _beginnings(weights, self.position + 1)
         origins = {t: place for t, place in self.origins.items() if t in beginnings}
         if self.position in beginnings:
             origins[self.position] = self.scores, 0
-        return Reading(
-            self.reader, text, self.linked, self.states, recurrent, g_11G[0], state, begun, weights, origins
-        )  # fmt: skip
+        states = self.states.longer(passage.ids)
+        return Reading(self.reader, text, self.linked, states, begun, weights, origins)
 
     def posterior(self, id: int) -> dict[State, float]:
         """Posterior of the running mention after one more subword."""

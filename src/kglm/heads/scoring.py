@@ -14,10 +14,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from kglm.heads.facts import LocalFacts
 from kglm.heads.model import ClauseScores, Heads, MentionState, Type
 from kglm.heads.names import Children
 from kglm.heads.objective import begun_gain, outside_states
-from kglm.heads.prepared import CONTINUE_FEATURE, Prepared, Start
+from kglm.heads.prepared import CONTINUE_FEATURE, Prepared
+from kglm.heads.tables import GraphTables
 from kglm.heads.tails import LEAST, TailGroup, is_scored, tail_inputs, tail_log_probs
 from kglm.model.arrays import Floats, array
 
@@ -50,6 +52,23 @@ class Fact(NamedTuple):
     tail: int
 
 
+class ParentVectors(NamedTuple):
+    """What the heads say of the linked entities wherever they are."""
+
+    vector_PK: Tensor
+    """v_p."""
+    lacking_PR: Tensor
+    """What the scores of relations gain for parents that lack them, besides the handicap."""
+
+    @classmethod
+    def of(cls, heads: Heads, vector_RK: Tensor, has_PR: Tensor, tables: GraphTables) -> ParentVectors:
+        """From the relations that the entities have."""
+        with torch.no_grad():
+            fit_PR = heads.fit_scores(vector_RK, has_PR)
+            vector_PK = (has_PR @ vector_RK) / has_PR.sum(-1, keepdim=True).clamp(min=1)
+            return cls(vector_PK, heads.lacking_scores(fit_PR, has_PR, tables.graph.relation_count))
+
+
 @dataclass(frozen=True)
 class PassageScores:
     """What the heads say of a passage, as arrays."""
@@ -70,7 +89,7 @@ class PassageScores:
     """Share of `related` that emits words of the base: relations that the parents lack, and very large ones."""
     begun_gain_T: Floats
     """p(subword | a name that the base has begun goes on) / p_B(subword)."""
-    starts: list[dict[int, list[Start]]] = field(repr=False)
+    facts: LocalFacts = field(repr=False)
     base_V: Tensor | None = field(default=None, repr=False)
     """log p_B of all subwords, if this is a single position."""
     tails: dict[TailGroup, dict[int, float]] = field(default_factory=dict, repr=False)
@@ -86,15 +105,16 @@ class PassageScores:
         g_TG: Tensor | None = None,
         base_V: Tensor | None = None,
         look: Look | None = None,
-        starts: list[dict[int, list[Start]]] | None = None,
+        facts: LocalFacts | None = None,
         vector_RK: Tensor | None = None,
+        parents: ParentVectors | None = None,
     ) -> PassageScores:
         """Run the heads over a passage.
 
         `trust` is added to the scores of `related` and `continue`: 0 is the trained model, −inf the base alone. Names
         that the base has begun are no facts, so that a trust above 0 does not make them more probable. `g_TG`
-        are the states, if they are known, `starts` and `vector_RK` as well; `look` gives the clauses to look at
-        closely, of positions where a fact is likely. With `base_V`, the passage is the position after a text.
+        are the states, if they are known, `facts`, `vector_RK` and `parents` as well; `look` gives the clauses to look
+        at closely, of positions where a fact is likely. With `base_V`, the passage is the position after a text.
         """
         features, count = prepared.features, len(prepared.feature_TQ)
         with torch.no_grad():
@@ -120,11 +140,11 @@ class PassageScores:
             relation_TR = heads.relation_scores(g_TG, vector_RK, prepared.cues(0, count), closer)
             handicap_T = heads.handicaps(g_TG)
             if len(prepared.local):
-                fit_PR = heads.fit_scores(vector_RK, prepared.has_PR)
-                lacking_PR = heads.lacking_scores(fit_PR, prepared.has_PR, prepared.tables.graph.relation_count)
+                if parents is None:
+                    parents = ParentVectors.of(heads, vector_RK, prepared.has_PR, prepared.tables)
+                lacking_PR = parents.lacking_PR
                 log_z, lacking_TP = heads.log_z(relation_TR, handicap_T, prepared.has_PR, lacking_PR)
-                vector_PK = (prepared.has_PR @ vector_RK) / prepared.has_PR.sum(-1, keepdim=True).clamp(min=1)
-                parent = heads.parent_log_probs(g_TG, vector_PK, prepared.places).exp()
+                parent = heads.parent_log_probs(g_TG, parents.vector_PK, prepared.places).exp()
                 if bool(prepared.large_PR.any()):
                     lacking_TP = lacking_TP + heads.share_of(relation_TR, log_z, prepared.large_PR)
                 share_T = array((parent * lacking_TP).sum(-1))
@@ -133,7 +153,7 @@ class PassageScores:
         return cls(
             prepared, heads, array(score_T3), array(none_T3), parent_TP, array(relation_TR),
             array(handicap_T), array(lacking_PR), log_z_TP, share_T, array(gain_T),
-            prepared.starts() if starts is None else starts, base_V,
+            prepared.facts if facts is None else facts, base_V,
         )  # fmt: skip
 
     def base_log_probs(self, t: int, subwords: Sequence[int]) -> Floats:
@@ -186,13 +206,16 @@ class PassageScores:
 
     def offered(self, t: int, subword: int) -> Iterator[Fact]:
         """Facts whose tails have a name that begins with a subword, given the type `related`."""
-        for slot, starts in enumerate(self.starts):
+        facts = self.facts
+        _, fact_X = facts.offering(np.array([subword]))
+        for group, tail in zip(facts.group_F[fact_X].tolist(), facts.tail_F[fact_X].tolist(), strict=True):
+            slot, relation = int(facts.slot_G[group]), int(facts.relation_G[group])
             parent = float(self.parent_TP[t, slot])
-            for start in starts.get(subword, ()) if parent > 0 else ():
-                log_relation = self.relation_TR[t, start.relation] - self.log_z_TP[t, slot]
+            if parent > 0:
+                log_relation = self.relation_TR[t, relation] - self.log_z_TP[t, slot]
                 node = self.prepared.local.mentioned.nodes[slot]
-                share = self.tail_prob(TailGroup(t, node, start.relation), start.tail, start.size)
-                yield Fact(parent * math.exp(log_relation) * share, node, start.relation, start.tail)
+                share = self.tail_prob(TailGroup(t, node, relation), tail, int(facts.size_G[group]))
+                yield Fact(parent * math.exp(log_relation) * share, node, relation, tail)
 
     def tail_prob(self, group: TailGroup, tail: int, size: int) -> float:
         """π(e | p, r) at a position, for a relation with `size` tails."""
@@ -208,7 +231,11 @@ class PassageScores:
             return
         prepared, surface = self.prepared, self.prepared.passage.surface
         word_T = [len(surface)] if self.base_V is not None else prepared.passage.word_T.tolist()
-        inputs = tail_inputs(groups, surface, word_T, prepared.tables, prepared.features)
+        base = prepared.base_scores
+        if self.base_V is not None:
+            known_V = self.base_V
+            base = lambda _, subword_Y: known_V[subword_Y]  # noqa: E731
+        inputs = tail_inputs(groups, surface, word_T, prepared.tables, base)
         with torch.no_grad():
             p_Y = tail_log_probs(self.heads, inputs, len(groups)).exp()
         for group in groups:

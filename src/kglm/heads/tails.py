@@ -9,7 +9,7 @@ f are the features of `kg.tail_features` and whether the statement held in a yea
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -50,8 +50,12 @@ class TailInputs(NamedTuple):
     """log of the base's probability of the first subwords of a tail's names."""
 
 
+BaseScores = Callable[[Tensor, Tensor], Tensor]
+"""log p_B of subwords at positions."""
+
+
 def tail_inputs(groups: Sequence[TailGroup], surface: Sequence[str], word_T: Sequence[int], tables: GraphTables,
-                features: Features) -> TailInputs:  # fmt: skip
+                base: BaseScores) -> TailInputs:  # fmt: skip
     """Inputs of the scores of all tails of groups with at most `MAX_TAILS` tails; `word_T` as in a passage.
 
     A position behind the last subword is that of the next one.
@@ -75,7 +79,7 @@ def tail_inputs(groups: Sequence[TailGroup], surface: Sequence[str], word_T: Seq
             number.append(n)
             tails.append(tail)
     owner_X, subword_X = torch.tensor(owners, dtype=torch.int64), torch.tensor(subwords, dtype=torch.int64)
-    score_X = base_scores(features, tables.embedding_VD, torch.tensor(positions, dtype=torch.int64), subword_X)
+    score_X = base(torch.tensor(positions, dtype=torch.int64), subword_X)
     mass_Y = torch.zeros(len(tails)).index_add(0, owner_X, score_X.exp())
     return TailInputs(
         torch.tensor(number, dtype=torch.int64),

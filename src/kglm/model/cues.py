@@ -181,6 +181,25 @@ class Cues:
             self._add_suffix_shares(words, first + row, cue_TK2[row, :, 1])
         return cue_TK2
 
+    def at_end(self, surface: Sequence[str]) -> Floats:
+        """m(r, t) and a(r, t) of all relations (1 × K × 2) after the last word of a text."""
+        words = ["" if word in (START, END) else word.casefold() for word in surface[-WINDOW:]]
+        cue_1K2 = np.zeros((1, self.graph.relation_count // 2, 2))
+        share_N = np.zeros(len(self._relation_N))
+        seen = set[str]()
+        for word in reversed(words):
+            if not word:
+                break
+            if word not in seen and word in self._postings:  # a repeated word counts once
+                at, share = self._postings[word]
+                share_N[at] += share
+            seen.add(word)
+        if len(share_N):
+            best = np.maximum.reduceat(share_N, self._first)
+            cue_1K2[0, self._relation_N[self._first], 0] = np.where(best >= FLOOR - SLACK, best, 0.0)
+        self._add_suffix_shares(words, len(words) - 1, cue_1K2[0, :, 1])
+        return cue_1K2
+
     def _add_shares(self, words: Sequence[str], first: int, m_TK: Floats) -> None:
         """Fill in m at consecutive positions: a word counts from its position on, until it leaves the window."""
         count = len(m_TK)

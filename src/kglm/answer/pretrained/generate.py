@@ -140,7 +140,7 @@ class Generator:
         if _next_of_name(draft):
             return None
         reading = draft.reading
-        begin = int(reading.sentence_begins()[-1])
+        begin = reading.sentence
         near = {link.node for link in draft.links if link.start >= begin}
         said = near.union(piece.way.after.node for piece in draft.pieces if piece.way.after is not None)
         return Following.of(reading).in_text(self._claims_at(draft), self._trust, said)
@@ -300,7 +300,9 @@ def _next_of_name(draft: Draft) -> dict[int, float]:
     if running is None:
         return {}
     children = reading.reader.tables.names.children(*running)
-    return {} if children.complete or not children.kinds else reading.name_probs(children)
+    if children.complete or not children.kinds:
+        return {}
+    return dict.fromkeys(children.kinds, 1.0) if len(children.kinds) == 1 else reading.name_probs(children)
 
 
 def _best_way(ways: Sequence[Derivation]) -> Derivation:

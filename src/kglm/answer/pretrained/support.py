@@ -79,8 +79,7 @@ class Support:
 
     def _words_of_entity(self, slot_node: tuple[int, int], linked: LinkedEntities) -> frozenset[str]:
         slot, node = slot_node
-        tails = {tail for starts in linked.starts[slot].values() for tail in (start.tail for start in starts)}
-        return frozenset(_name_words(self._graph, [node, *tails]))
+        return frozenset(_name_words(self._graph, [node, *linked.facts.entities[slot].node_U.tolist()]))
 
 
 def _name_words(graph: KnowledgeGraph, nodes: Iterable[int]) -> Iterable[str]:
