@@ -41,6 +41,7 @@ from kglm.heads.prepared import (
 )
 from kglm.heads.scoring import PassageScores, Running, State, name_probs, score_text, step
 from kglm.heads.tables import GraphTables
+from kglm.heads.tail_names import LabelReader
 from kglm.model.arrays import Ints
 from kglm.text.document import END
 
@@ -90,7 +91,10 @@ class Reader:
             origins = {t: (scores, t) for t in _beginnings(weights, count)}
         last = States(found.middle_TD[-1:], found.last_TD[-1:])
         begun = self._begun(text)
-        return Reading(self, text, linked, states, recurrent, g_1TG[0, -1:], last, begun, weights, origins, at_end=True)
+        return Reading(
+            self, text, linked, states, recurrent, g_1TG[0, -1:], last, begun, weights, origins,
+            at_end=True, reads_labels=True,
+        )  # fmt: skip
 
     def linked(self, links: Sequence[Link]) -> LinkedEntities:
         """The linked entities with their facts; facts are looked up once for each entity."""
@@ -155,6 +159,8 @@ class Reading:
     """What the heads said where the running mentions begin, by position."""
     at_end: bool = False
     """True at the end of a prompt, where the sentence encoder always looks at the clause."""
+    reads_labels: bool = False
+    """True if the base reads the labels of a few tails (see `tail_names`)."""
 
     @property
     def position(self) -> int:
@@ -215,8 +221,14 @@ class Reading:
         """What the heads say of the next subword, as the scores of one position."""
         return PassageScores.of(
             self.reader.heads, self.prepared, trust=self.reader.trust, g_TG=self.g_1G, base_V=self.log_p_V,
-            look=self._look, starts=self.linked.starts, vector_RK=self.reader.vector_RK,
+            look=self._look, starts=self.linked.starts, vector_RK=self.reader.vector_RK, labels=self._labels,
         )  # fmt: skip
+
+    @property
+    def _labels(self) -> LabelReader | None:
+        if not self.reads_labels:
+            return None
+        return LabelReader(self.states, self.text.passage, self.log_p_V, self.reader.tables.graph)
 
     def _look(self, likely_1: Tensor) -> ClauseScores | None:
         meanings = self.reader.tables.meanings
