@@ -1,4 +1,5 @@
-"""python benchmarks/missing.py [--run RUN] [--kg KG] [--held-out | --verbalised] [--count 200] [--half test] [--show 20]
+"""python benchmarks/missing.py [--run RUN] [--kg KG] [--held-out | --verbalised] [--count 200] [--half test]
+                             [--show 20]
 
 Compare what a model says of facts that the graph lacks with what it says of facts that the graph has.
 

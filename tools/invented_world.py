@@ -39,7 +39,7 @@ _GIVEN, _BEGIN, _MIDDLE, _END, _PLACE, _FIRM, _ADJECTIVE, _NOUN = (
     tuple(line.split())
     for line in (
         "Ada Amir Anouk Asha Bela Bruno Carla Cem Dario Dina Edda Elif Emil Esra Farid Femi Finn Greta Hana Ida "
-        "Igor Ines Iva Jonas Jun Kofi Kira Lars Leila Luca Maja Malik Mara Marta Milo Mina Nils Noor Nora Oleg Olga Omar "
+        "Igor Ines Iva Jonas Jun Kofi Kira Lars Leila Luca Malik Mara Marta Milo Mina Nils Noor Nora Oleg Olga Omar "
         "Oskar Petra Priya Rana Rosa Ruth Sami Sven Tara Teo Tilda Tomas Uma Vera Yusuf Zoe",
         "B Br D Dr F Fl G Gr H J K Kl L M N P Pr R S Sch St T Tr V W Z Al An Ar El Er In Or Ul",
         "a e i o u au ei ie oo ar er in on el ay",

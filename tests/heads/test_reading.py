@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,32 +15,15 @@ from kglm.heads.following import Following
 from kglm.heads.growing import BaseStates
 from kglm.heads.lattice import score_text
 from kglm.heads.local import Link
-from kglm.heads.passage import Passage
 from kglm.heads.prepared import prepare
 from kglm.heads.reading import Reader, Reading
 from kglm.heads.scoring import PassageScores
 from support.causal import LETTERS
-from support.letters import LetterWorld
+from support.letters import LetterWorld, letters
 
 pytest.importorskip("transformers", reason="the extra hf is not installed")
 V = len(LETTERS)
 TEXTS = [(1, 6, 5, 2), (6, 5, 1, 3), (5, 6, 4, 1), (2, 2, 6, 6), (0, 7, 8, 5), (3, 5, 3, 5)]
-
-
-@dataclass(frozen=True)
-class Letters:
-    """A text of letters in which each subword is a word."""
-
-    world: LetterWorld
-    passage: Passage
-    begins_V: None = None
-
-    def extended(self, id: int) -> Letters:
-        return letters(self.world, [*self.passage.ids, id])
-
-
-def letters(world: LetterWorld, ids: Sequence[int]) -> Letters:
-    return Letters(world, world.passage(ids))
 
 
 @pytest.fixture(scope="module", params=["missing", "no missing", "few tails", "no encoder"])
@@ -67,7 +50,7 @@ def some_links(world: LetterWorld) -> list[Link]:
 def grown(world: LetterWorld, ids: Sequence[int], given: int, trust: float = 0.0) -> list[Reading]:
     """Readings after the first `given` subwords of a text, and after each further one."""
     start = reader(world, trust).read(letters(world, ids[:given]), some_links(world))
-    found = [replace(start, at_end=False)]
+    found = [replace(start, at_end=False, reads_labels=False)]
     for id in ids[given:]:
         found.append(found[-1].step(id))
     return found

@@ -82,6 +82,21 @@ def test_branches_of_a_cache_do_not_touch_each_other(base: BaseModel, ids: list[
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("given", [0, 1, 12])
+def test_branches_of_a_tree_do_not_see_each_other(base: BaseModel, ids: list[int], given: int) -> None:
+    tree, before = ids[20:27], [-1, 0, 0, -1, 1, 3, 4]
+    cache = base.model.new_cache()
+    if given:
+        base.model.hidden(torch.tensor([ids[:given]]), cache)
+    found = base.model.hidden(torch.tensor([tree]), cache, before=before).last_BTD[0]
+    for t in range(len(tree)):
+        branch = [t]
+        while before[branch[0]] >= 0:
+            branch.insert(0, before[branch[0]])
+        alone = base.model.hidden(torch.tensor([[*ids[:given], *(tree[each] for each in branch)]])).last_BTD[0, -1]
+        torch.testing.assert_close(found[t], alone, rtol=1e-4, atol=1e-5)
+
+
 def test_more_than_the_context_is_refused(base: BaseModel) -> None:
     with pytest.raises(DataError, match="97 subwords are more than the model reads; give at most 96"):
         base.model.hidden(torch.zeros(1, 97, dtype=torch.int64))

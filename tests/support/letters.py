@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -291,3 +292,19 @@ def _base(world: LetterWorld, ids: Sequence[int]) -> Tensor:
     with torch.no_grad():
         logits = world.base.model.logits(world.base.model.hidden(fed).last_BTD)[0]
     return logits[: len(ids)].double().log_softmax(-1)
+
+
+@dataclass(frozen=True)
+class Letters:
+    """A text of letters in which each subword is a word."""
+
+    world: LetterWorld
+    passage: Passage
+    begins_V: None = None
+
+    def extended(self, id: int) -> Letters:
+        return letters(self.world, [*self.passage.ids, id])
+
+
+def letters(world: LetterWorld, ids: Sequence[int]) -> Letters:
+    return Letters(world, world.passage(ids))

@@ -11,6 +11,8 @@
     prepared     a passage with all that does not depend on the weights of the heads
     keys         fixed vectors of relations, from the base's reading of their labels
     model        the trained heads: type, parent, relation, name
+    tails        which of several values of a relation the text means
+    tail_names   what the base says of the labels of a few tails, at the end of a prompt
     objective    the training loss of a passage
     store        trained heads on disk
     scoring      exact p(text), by a forward pass over the states of a mention

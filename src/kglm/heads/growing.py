@@ -161,8 +161,8 @@ class BaseStates:
         middle, _ = self.base.feature_layers
         parts, at = [], len(fed) - count
         while at < len(fed):
-            number = 0 if at < self._window else 1 + (at - self._window) // self._stride
-            begin, end = number * self._stride, min(self._window + number * self._stride, len(fed))
+            begin = self._window_of(at)
+            end = min(begin + self._window, len(fed))
             known = self._common(fed, begin, at)
             self._cache = self._cache.rewound(known)
             found = self.base.model.hidden(torch.tensor([fed[begin + known : end]]), self._cache, after=(middle,))
@@ -171,6 +171,25 @@ class BaseStates:
             parts.append(States(found.after[middle][0, skip:].half(), found.last_BTD[0, skip:]))
             at = end
         return States(*(torch.cat(columns) for columns in zip(*parts, strict=True)))
+
+    def branches(self, ids: Sequence[int], tree: Sequence[int], before: Sequence[int]) -> Tensor:
+        """Last states at subwords that may follow a text, as a tree: each follows an earlier one or the text (−1)."""
+        fed = [self.base.subwords.start, *ids]
+        begin = self._window_of(len(ids))
+        if (self._begin, self._fed) != (begin, fed[begin:]):
+            self.last(ids, 1)
+        length = self._cache.length
+        last_TD = self.base.model.hidden(torch.tensor([tree]), self._cache, before=before).last_BTD[0]
+        self._cache = self._cache.rewound(length)
+        return last_TD
+
+    def room(self, ids: Sequence[int]) -> int:
+        """Subwords that the base can read behind a text."""
+        return self.base.model.config.context - (len(ids) + 1 - self._window_of(len(ids)))
+
+    def _window_of(self, at: int) -> int:
+        """Where the window of a position begins."""
+        return 0 if at < self._window else self._stride * (1 + (at - self._window) // self._stride)
 
     def _common(self, fed: Sequence[int], begin: int, at: int) -> int:
         """Number of subwords of the window that are in the cache, at most those before position `at`."""

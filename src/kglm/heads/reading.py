@@ -40,6 +40,7 @@ from kglm.heads.prepared import (
 )
 from kglm.heads.scoring import ParentVectors, PassageScores, Running, State, name_probs, step
 from kglm.heads.tables import GraphTables
+from kglm.heads.tail_names import LabelReader
 from kglm.text.document import END
 
 BEGINS = 0.2
@@ -84,7 +85,8 @@ class Reader:
             )  # fmt: skip
             weights = score_text(scores).end
             origins = {t: (scores, t) for t in _beginnings(weights, count)}
-        return Reading(self, text, linked, states, self._begun(text), weights, origins, at_end=True)
+        begun = self._begun(text)
+        return Reading(self, text, linked, states, begun, weights, origins, at_end=True, reads_labels=True)
 
     def linked(self, links: Sequence[Link]) -> LinkedEntities:
         """The linked entities with their facts; facts are looked up once for each entity."""
@@ -152,6 +154,8 @@ class Reading:
     """What the heads said where the running mentions begin, by position."""
     at_end: bool = False
     """True at the end of a prompt, where the sentence encoder always looks at the clause."""
+    reads_labels: bool = False
+    """True if the base reads the labels of a few tails (see `tail_names`)."""
 
     @property
     def position(self) -> int:
@@ -217,7 +221,14 @@ class Reading:
         return PassageScores.of(
             self.reader.heads, self.prepared, trust=self.reader.trust, g_TG=self.g_1G, base_V=self.log_p_V,
             look=self._look, facts=self.linked.facts, vector_RK=self.reader.vector_RK, parents=self.linked.parents,
+            labels=self._labels,
         )  # fmt: skip
+
+    @property
+    def _labels(self) -> LabelReader | None:
+        if not self.reads_labels:
+            return None
+        return LabelReader(self.states.base, self.text.passage, self.log_p_V, self.reader.tables.graph)
 
     def _look(self, likely_1: Tensor) -> ClauseScores | None:
         meanings = self.reader.tables.meanings

@@ -20,7 +20,8 @@ from kglm.heads.names import Children
 from kglm.heads.objective import begun_gain, outside_states
 from kglm.heads.prepared import CONTINUE_FEATURE, Prepared
 from kglm.heads.tables import GraphTables
-from kglm.heads.tails import LEAST, TailGroup, is_scored, tail_inputs, tail_log_probs
+from kglm.heads.tail_names import LEAST_READ, LabelReader
+from kglm.heads.tails import LEAST, TailGroup, TailInputs, is_scored, tail_inputs, tail_log_probs
 from kglm.model.arrays import Floats, array
 
 LIKELY = 0.2
@@ -92,6 +93,8 @@ class PassageScores:
     facts: LocalFacts = field(repr=False)
     base_V: Tensor | None = field(default=None, repr=False)
     """log p_B of all subwords, if this is a single position."""
+    labels: LabelReader | None = field(default=None, repr=False)
+    """Reads the labels of tails, at the end of a prompt."""
     tails: dict[TailGroup, dict[int, float]] = field(default_factory=dict, repr=False)
     """π(e | p, r) of groups that were asked for."""
 
@@ -108,13 +111,15 @@ class PassageScores:
         facts: LocalFacts | None = None,
         vector_RK: Tensor | None = None,
         parents: ParentVectors | None = None,
+        labels: LabelReader | None = None,
     ) -> PassageScores:
         """Run the heads over a passage.
 
         `trust` is added to the scores of `related` and `continue`: 0 is the trained model, −inf the base alone. Names
         that the base has begun are no facts, so that a trust above 0 does not make them more probable. `g_TG`
         are the states, if they are known, `facts`, `vector_RK` and `parents` as well; `look` gives the clauses to look
-        at closely, of positions where a fact is likely. With `base_V`, the passage is the position after a text.
+        at closely, of positions where a fact is likely. With `base_V`, the passage is the position after a text, and
+        with `labels` that text is a prompt.
         """
         features, count = prepared.features, len(prepared.feature_TQ)
         with torch.no_grad():
@@ -153,7 +158,7 @@ class PassageScores:
         return cls(
             prepared, heads, array(score_T3), array(none_T3), parent_TP, array(relation_TR),
             array(handicap_T), array(lacking_PR), log_z_TP, share_T, array(gain_T),
-            prepared.facts if facts is None else facts, base_V,
+            prepared.facts if facts is None else facts, base_V, labels,
         )  # fmt: skip
 
     def base_log_probs(self, t: int, subwords: Sequence[int]) -> Floats:
@@ -237,11 +242,28 @@ class PassageScores:
             base = lambda _, subword_Y: known_V[subword_Y]  # noqa: E731
         inputs = tail_inputs(groups, surface, word_T, prepared.tables, base)
         with torch.no_grad():
-            p_Y = tail_log_probs(self.heads, inputs, len(groups)).exp()
+            p_Y = tail_log_probs(self.heads, inputs, len(groups), self._label_gains(groups, inputs)).exp()
         for group in groups:
             self.tails[group] = {}
         for n, tail, p in zip(inputs.group_Y.tolist(), inputs.tail_Y.tolist(), p_Y.tolist(), strict=True):
             self.tails[groups[n]][tail] = p
+
+    def _label_gains(self, groups: Sequence[TailGroup], inputs: TailInputs) -> Tensor | None:
+        """What the scores of tails gain by their labels, at the end of a prompt."""
+        if self.labels is None:
+            return None
+        gain_Y = torch.zeros(len(inputs.tail_Y))
+        for n, group in enumerate(groups):
+            at = inputs.group_Y == n
+            if self._relation_prob(group) >= LEAST_READ and self.labels.reads(inputs, at):
+                gain_Y[at] = self.labels.gains(inputs.tail_Y[at].tolist())
+        return gain_Y
+
+    def _relation_prob(self, group: TailGroup) -> float:
+        """p(related) π(p) π(r | p), outside of mentions."""
+        t, slot = group.position, self.prepared.local.mentioned.slot(group.parent)
+        log_p = self.relation_TR[t, group.relation] - self.log_z_TP[t, slot]
+        return float(self.none_T3[t, Type.RELATED] * self.parent_TP[t, slot]) * math.exp(log_p)
 
 
 def name_probs(heads: Heads, log_p_V: Tensor, children: Children) -> dict[int, float]:

@@ -3,7 +3,8 @@
     score(e) = w · f(p, r, e) + a log (p_B(e's names begin at t) + ε)
 
 f are the features of `kg.tail_features` and whether the statement held in a year that the text names. Among more than
-`MAX_TAILS` tails, all are equally probable.
+`MAX_TAILS` tails, all are equally probable. At the end of a prompt, the scores of a few tails also have what the base
+says of their whole labels: see `tail_names`.
 """
 
 from __future__ import annotations
@@ -89,9 +90,11 @@ def tail_inputs(groups: Sequence[TailGroup], surface: Sequence[str], word_T: Seq
     )
 
 
-def tail_log_probs(heads: Heads, inputs: TailInputs, groups: int) -> Tensor:
-    """log π(e | p, r) of all tails of the groups."""
+def tail_log_probs(heads: Heads, inputs: TailInputs, groups: int, gain_Y: Tensor | None = None) -> Tensor:
+    """log π(e | p, r) of all tails of the groups; their scores gain `gain_Y`."""
     score_Y = heads.tail_scores(inputs.fact_YQ, inputs.begins_Y)
+    if gain_Y is not None:
+        score_Y = score_Y + gain_Y
     return score_Y - segment_logsumexp(score_Y, inputs.group_Y, groups)[inputs.group_Y]
 
 

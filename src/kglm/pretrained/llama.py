@@ -6,7 +6,7 @@ and a step has little overhead.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -144,10 +144,18 @@ class Llama:
         return KeyValues(self.config.layers)
 
     @torch.no_grad()
-    def hidden(self, ids_BT: Tensor, cache: KeyValues | None = None, *, after: Collection[int] = ()) -> Hidden:
+    def hidden(
+        self,
+        ids_BT: Tensor,
+        cache: KeyValues | None = None,
+        *,
+        after: Collection[int] = (),
+        before: Sequence[int] | None = None,
+    ) -> Hidden:
         """States after reading subwords behind those of the cache; `after` names layers, 1 for the first.
 
-        Rows have equal lengths. Padding belongs at the end: no state depends on later subwords.
+        Rows have equal lengths. Padding belongs at the end: no state depends on later subwords. With `before`, the
+        subwords form a tree: each follows an earlier one, or the cache (−1), and sees its own branch alone.
         """
         cache = self.new_cache() if cache is None else cache
         rows, count = ids_BT.shape
@@ -159,6 +167,10 @@ class Llama:
         x_XD = functional.embedding(ids_BT.flatten(), self._embedding_VD).float()
         angles_T2d = self._angles(cache.length + count)[cache.length :]
         mask_TL = _mask(cache.length, count) if cache.length and count > 1 else None
+        if before is not None:
+            branch_TT = _branches(before)
+            angles_T2d = angles_T2d[branch_TT.sum(-1) - 1]
+            mask_TL = torch.cat([torch.ones(count, cache.length, dtype=torch.bool), branch_TT], -1)
         found: dict[int, Tensor] = {}
         for k, layer in enumerate(self._layers):
             x_XD = x_XD + self._attention(layer, k, x_XD, rows, cache, angles_T2d, mask_TL)
@@ -243,6 +255,15 @@ def _rotate(x_BHTd: Tensor, angles_T2d: Tensor) -> Tensor:
 def _mask(length: int, count: int) -> Tensor:
     """True where a new subword may attend: to all of the cache, and to new ones up to itself (T × L)."""
     return torch.ones(count, length + count, dtype=torch.bool).tril(length)
+
+
+def _branches(before: Sequence[int]) -> Tensor:
+    """For each subword of a tree, True for those that lead to it, itself included (T × T)."""
+    branch_TT = torch.eye(len(before), dtype=torch.bool)
+    for t, parent in enumerate(before):
+        if parent >= 0:
+            branch_TT[t] |= branch_TT[parent]
+    return branch_TT
 
 
 def _check_shapes(config: LlamaConfig, tensors: Mapping[str, Tensor]) -> None:

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from kglm.heads.following import Following
 from kglm.heads.reading import Reading
+from kglm.heads.tail_names import LEAST_READ
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,5 +38,5 @@ class Step:
         return found
 
     def as_prompt(self) -> Step:
-        """The same text as a prompt: the sentence encoder looks at its end."""
-        return Step(replace(self.reading, at_end=True), self.ids, self.p)
+        """The same text as a prompt: the sentence encoder looks at its end. If it is probable, labels are read, too."""
+        return Step(replace(self.reading, at_end=True, reads_labels=self.p >= LEAST_READ), self.ids, self.p)
