@@ -2,8 +2,8 @@
 
 Try the default as a new user would: the prompts and questions of `trial.tsv` with the bundled world and heads.
 
-Even rows of the table are the development half, odd rows the reported one. What the graph has is looked up: `has` a right
-answer under one of the relations, has an`other` value, or `lacks` the fact. What the model says:
+Even rows of the table are the development half, odd rows the reported one. What the graph has is looked up: it `has` a
+right answer under one of the relations, has an `other` value, or `lacks` the fact. What the model says:
 
 right     its best answer is right: an entity, date or number, or plain words
 among     (questions) it lists several values, and one but the first is right
@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.pretrained.common import HALVES, SURE, Model, Row, arguments, load, normal, resumed, save
+
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.literals.dates import Date
 from kglm.kg.literals.literal import is_date, is_quantity
