@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +10,7 @@ import pytest
 
 from kglm.errors import ConfigError
 from kglm.text import encoder as module
-from kglm.text.encoder import SentenceEncoder, Vectors, encode_cached
+from kglm.text.encoder import SentenceEncoder, Vectors, encode_cached, encode_for_user
 
 
 class LettersEncoder:
@@ -42,6 +42,39 @@ def test_damaged_vectors_are_computed_again(tmp_path: Path) -> None:
     array.write_bytes(array.read_bytes()[:-1] + b"x")
     assert encode_cached(encoder, ["ab"], tmp_path).tolist() == [[1, 1]]
     assert encoder.calls == 2
+
+
+class TestCacheOfTheUser:
+    @pytest.fixture(autouse=True)
+    def cache(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        monkeypatch.delenv("KGLM_CACHE", raising=False)
+        monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+        monkeypatch.setenv("HOME", str(tmp_path / "home"))
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+        return tmp_path / "home" / ".cache" / "kglm"
+
+    @pytest.mark.parametrize("damage", [lambda content: content[:-1] + b"x", lambda content: b""])
+    def test_damaged_vectors_are_computed_again(self, cache: Path, damage: Callable[[bytes], bytes]) -> None:
+        encoder = LettersEncoder()
+        for _ in range(2):
+            assert encode_for_user(encoder, ["ab"]).tolist() == [[1, 1]]
+        assert encoder.calls == 1
+        [array] = cache.rglob("vectors.npy")
+        array.write_bytes(damage(array.read_bytes()))
+        assert encode_for_user(encoder, ["ab"]).tolist() == [[1, 1]]
+        assert encoder.calls == 2
+
+    def test_vectors_in_a_home_that_cannot_be_written_are_used(
+        self, cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        encoder = LettersEncoder()
+        encode_for_user(encoder, ["ab"])
+        monkeypatch.setattr("os.access", lambda path, mode: not Path(path).is_relative_to(cache))
+        encode_for_user(encoder, ["ab"])
+        assert encoder.calls == 1 and capsys.readouterr().err == ""
+        encode_for_user(encoder, ["b"])  # not there: among the temporary files
+        encode_for_user(encoder, ["bb"])
+        assert encoder.calls == 3 and capsys.readouterr().err.count("set KGLM_CACHE to choose a folder") == 1
 
 
 def test_missing_package_is_none_or_an_error_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
