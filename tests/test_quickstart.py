@@ -11,9 +11,11 @@ import pytest
 
 from conftest import Command
 from kglm import bundled
+from kglm.cli import quickstart
 from kglm.errors import KglmError
 from kglm.quickstart import run_in_background
 from kglm.text.document import read_documents
+from support.questions import open_heads, save_heads
 
 SMALL = ("--entities", "40", "--texts", "1", "--epochs", "1", "--config", "tiny")
 
@@ -32,6 +34,7 @@ def test_all_steps_and_a_second_call_that_repeats_none(
     for part in (" facts of ", "filtered MRR", "UPP of AWD-LSTM's", "KGLM, importance 100", "@1 / @5", "Done in"):
         assert part in left.stdout, part
     assert "This is a small trial" in left.stdout
+    assert "10  The real world" in left.stdout and "left out: it needs the language model" in left.stdout
     folder = home / bundled.TRIAL
     mentioned = {mention.id for document in read_documents(folder / "corpus.jsonl") for mention in document.mentions}
     assert mentioned and "Q76" not in mentioned
@@ -59,6 +62,27 @@ def test_all_steps_and_a_second_call_that_repeats_none(
     assert again.stdout.split("6  Perplexity")[1].split("Done")[0].count("\n") > 20
     other = command("quickstart", *SMALL, "--seed", "1")
     assert other.returncode == 2 and "other options" in other.stderr
+
+
+def test_it_ends_with_the_pretrained_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Answers, a missing fact, an edit and a text; here of a toy graph."""
+    pytest.importorskip("transformers", reason="the extra hf is not installed")
+    monkeypatch.setenv("KGLM_CACHE", str(tmp_path / "cache"))
+    save_heads(tmp_path)
+    toy = open_heads(tmp_path)
+    monkeypatch.setattr("kglm.answer.model.default_run", lambda: tmp_path / "heads")
+    monkeypatch.setattr("kglm.answer.model.load", lambda home: toy)
+    spouse, born = "What is the spouse of Barack Obama?", "What is the place of birth of Barack Obama?"
+    monkeypatch.setattr(quickstart, "QUESTIONS", (spouse, born))
+    monkeypatch.setattr(quickstart, "WORLD_EDIT", (born, "Barack Obama | place of birth | Honolulu"))
+    quickstart._ask_the_world()
+    shown = capsys.readouterr().out
+    assert f'kglm ask "{spouse}"\nThe spouse of Barack Obama is Michelle Obama.' in shown
+    assert "the text asks for the place of birth of Barack Obama" in shown
+    assert "The place of birth of Barack Obama is Honolulu." in shown
+    assert f'kglm generate "{quickstart.TEXT}"\n{quickstart.TEXT}' in shown
 
 
 @pytest.mark.parametrize("wrong", [("--config", "no-such"), ("--entities", "4"), ("--seed", "-1")])

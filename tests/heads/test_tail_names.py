@@ -38,7 +38,7 @@ def reading(world: LetterWorld, monkeypatch: pytest.MonkeyPatch) -> Reading:
 
 
 def reader_of(reading: Reading) -> LabelReader:
-    return LabelReader(reading.states, reading.text.passage, reading.log_p_V, reading.reader.tables.graph)
+    return LabelReader(reading.states.base, reading.text.passage, reading.log_p_V, reading.reader.tables.graph)
 
 
 def by_base(world: LetterWorld, label: str, most: int = 99) -> float:

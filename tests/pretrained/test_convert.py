@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -36,10 +37,12 @@ def only(cache: Path) -> Path:
     return home
 
 
-def test_it_is_converted_once(english: Path, cache: Path) -> None:
+def test_it_is_converted_once(english: Path, cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first = BaseModel.open(english, dtype=torch.float32)
     written = (only(cache) / "weights.safetensors").stat().st_mtime_ns
+    assert "converting the language model" in capsys.readouterr().err
     second = BaseModel.open(english, dtype=torch.float32)
+    assert capsys.readouterr().err == ""
     assert (only(cache) / "weights.safetensors").stat().st_mtime_ns == written
     ids = first.subwords.encode("the 1961 game").ids
     assert torch.equal(first.log_probs(ids), second.log_probs(ids))
@@ -47,12 +50,15 @@ def test_it_is_converted_once(english: Path, cache: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["weights.safetensors", "model.json", "tokenizer.json", "manifest.json"])
-def test_a_damaged_conversion_is_made_again(english: Path, cache: Path, name: str) -> None:
+def test_a_damaged_conversion_is_made_again(
+    english: Path, cache: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     expected = BaseModel.open(english, dtype=torch.float32).log_probs([1, 2, 3])
     content = bytearray((only(cache) / name).read_bytes())
     content[len(content) // 2] ^= 4
     (only(cache) / name).write_bytes(content)
     assert torch.equal(BaseModel.open(english, dtype=torch.float32).log_probs([1, 2, 3]), expected)
+    assert re.search(r"note: the language model \S+ is made again: ", capsys.readouterr().err)
 
 
 def test_a_changed_source_is_another_model(english: Path, cache: Path, tmp_path: Path) -> None:
@@ -65,11 +71,14 @@ def test_a_changed_source_is_another_model(english: Path, cache: Path, tmp_path:
 
 def test_two_processes_convert_at_once(english: Path, cache: Path) -> None:
     code = f"from kglm.pretrained.base import BaseModel; print(BaseModel.open({str(english)!r}).digest)"
-    processes = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    digests = {process.communicate()[0] for process in processes}
+    pipe = subprocess.PIPE
+    processes = [subprocess.Popen([sys.executable, "-c", code], stdout=pipe, stderr=pipe, text=True) for _ in range(2)]
+    said = [process.communicate() for process in processes]
+    digests, notes = {out for out, _ in said}, "".join(error for _, error in said)
     assert [process.returncode for process in processes] == [0, 0]
     assert len(digests) == 1
     assert only(cache)
+    assert notes.count("converting the language model") == 1
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 
 from kglm.errors import ConfigError
 from kglm.text import encoder as module
-from kglm.text.encoder import SentenceEncoder, Vectors, encode_cached
+from kglm.text.encoder import SentenceEncoder, Vectors, encode_cached, encode_for_user
 
 
 class LettersEncoder:
@@ -47,6 +47,39 @@ def test_damaged_vectors_are_computed_again(tmp_path: Path) -> None:
     assert encoder.calls == 2
 
 
+class TestCacheOfTheUser:
+    @pytest.fixture(autouse=True)
+    def cache(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        monkeypatch.delenv("KGLM_CACHE", raising=False)
+        monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+        monkeypatch.setenv("HOME", str(tmp_path / "home"))
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+        return tmp_path / "home" / ".cache" / "kglm"
+
+    @pytest.mark.parametrize("damage", [lambda content: content[:-1] + b"x", lambda content: b""])
+    def test_damaged_vectors_are_computed_again(self, cache: Path, damage: Callable[[bytes], bytes]) -> None:
+        encoder = LettersEncoder()
+        for _ in range(2):
+            assert encode_for_user(encoder, ["ab"]).tolist() == [[1, 1]]
+        assert encoder.calls == 1
+        [array] = cache.rglob("vectors.npy")
+        array.write_bytes(damage(array.read_bytes()))
+        assert encode_for_user(encoder, ["ab"]).tolist() == [[1, 1]]
+        assert encoder.calls == 2
+
+    def test_vectors_in_a_home_that_cannot_be_written_are_used(
+        self, cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        encoder = LettersEncoder()
+        encode_for_user(encoder, ["ab"])
+        monkeypatch.setattr("os.access", lambda path, mode: not Path(path).is_relative_to(cache))
+        encode_for_user(encoder, ["ab"])
+        assert encoder.calls == 1 and capsys.readouterr().err == ""
+        encode_for_user(encoder, ["b"])  # not there: among the temporary files
+        encode_for_user(encoder, ["bb"])
+        assert encoder.calls == 3 and capsys.readouterr().err.count("set KGLM_CACHE to choose a folder") == 1
+
+
 def test_missing_package_is_none_or_an_error_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PACKAGE", "no_such_package_of_weights")
     assert SentenceEncoder.installed() is None
@@ -75,6 +108,6 @@ def test_default_weights_give_the_vectors_of_single_precision() -> None:
     weights = load_file(
         Path(next(iter(find_spec(module.PACKAGE).submodule_search_locations))) / "model/model.safetensors"
     )  # type: ignore[union-attr,arg-type]
-    encoder.load_weights(weights, torch.float32)
+    encoder._model = encoder.model(weights, torch.float32)
     assert (default * encoder.encode(texts)).sum(1).min() > 0.999
     assert encoder.encode([]).shape == (0, default.shape[1])

@@ -22,6 +22,7 @@ from kglm import bundled
 from kglm.errors import DamagedError, KglmError
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.store import Store
+from kglm.text.document import read_documents
 from kglm.worlds import world
 from kglm.worlds.columns import PackedWorld
 from support.small_worlds import SMALL, write_bundle
@@ -303,6 +304,14 @@ class TestCommands:
         monkeypatch.chdir(tmp_path)
         assert world.graph_path("world") == Path("world")
         assert world.graph_path("other.kg") == Path("other.kg")
+
+    def test_annotate_links_to_it_by_default(self, cache: Path, tmp_path: Path, command: Command) -> None:
+        (tmp_path / "note.txt").write_text("Paris is the capital of France.\n")
+        to = tmp_path / "docs.jsonl"
+        result = command("annotate", str(tmp_path / "note.txt"), "--to", str(to), "--workers", "1")
+        assert result.returncode == 0 and "linking to the bundled world" in result.stderr
+        [document] = read_documents(to)
+        assert "Q142" in {mention.id for mention in document.mentions}
 
     def test_python_functions_take_it(self, cache: Path, tmp_path: Path) -> None:
         assert kglm.export_graph("world", tmp_path / "all.tsv")["facts"] > len(SMALL.facts)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kglm.cli.bundled_world import graph_option
-from kglm.cli.output import Json, print_json, print_line, print_table, warn
+from kglm.cli.output import Json, note, print_json, print_line, print_table, warn
 from kglm.cli.overwrite import Force, check_output
 from kglm.errors import ConfigError
 
@@ -21,8 +21,11 @@ def annotate(
         list[Path],
         typer.Argument(metavar="SOURCE", help="Articles: wikitext dumps, HTML, text, JSON lines; files or folders."),
     ],
-    kg: Annotated[Path, typer.Option("--kg", metavar="KG", help="Graph to link to.", callback=graph_option)],
     to: Annotated[Path, typer.Option("--to", metavar="DOCS.jsonl", help="File to write the linked documents to.")],
+    kg: Annotated[
+        Path | None,
+        typer.Option("--kg", metavar="KG", help="Graph to link to (default: world).", callback=graph_option),
+    ] = None,
     workers: Annotated[int, typer.Option("--workers", help="Number of processes; 0 takes all cores.")] = 0,
     ray: Annotated[
         str | None,
@@ -72,6 +75,11 @@ def annotate(
     check_output(to, force)
     check_output(anchors_to, force, "--anchors-to")
     check_output(None if html is None else html / "index.html", force, "--html")
+    if kg is None:
+        from kglm.worlds.world import default_graph
+
+        note("linking to the bundled world (kglm world); --kg names another graph")
+        kg = default_graph()
     config = AnnotateConfig(
         linker=linker, min_p=min_p, ner=ner, coreference=coreference, story=StoryConfig(cutoff=cutoff, match=match)
     )

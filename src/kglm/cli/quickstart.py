@@ -15,6 +15,15 @@ from kglm.cli.output import print_line
 
 PROMPT = "Barack Obama was born on"
 EDIT = "Barack Obama date of birth 21 March 2013"
+QUESTIONS = (
+    "Who is Kanye West married to?",
+    "What is the capital of Australia?",
+    "When did Marie Curie die?",
+    "Who is Angela Merkel married to?",
+)
+"""Questions about the real world; the graph lacks the last answer."""
+WORLD_EDIT = ("Who wrote Ulysses?", "Ulysses author Jane Austen")
+TEXT = "The Eiffel Tower is"
 
 
 def quickstart(
@@ -84,6 +93,7 @@ def quickstart(
         answers.complete([kglm, PROMPT], why=True, top=3)
     with _step("9  The same after an edit of the graph", f'kglm complete {named}"{PROMPT}" --edit "{EDIT}" --why'):
         answers.complete([kglm, PROMPT], edit=[EDIT], why=True, top=3)
+    _ask_the_world()
     print_line(f"\nDone in {(time.monotonic() - started) / 60:.1f} minutes.")
     if not named:
         print_line(f"In this folder, kglm complete, generate, link and serve now use {kglm} by default.")
@@ -92,6 +102,30 @@ def quickstart(
             f"This is a small trial; kglm complete without a run does not use it: kglm complete {named}TEXT does."
         )
     print_line(f"Try it in a browser: kglm serve {named}--allow-edit")
+
+
+def _ask_the_world() -> None:
+    """Answers, an edit and a text of the pretrained model on the bundled world, if the model is installed."""
+    from kglm.answer.model import default_run, load
+    from kglm.answer.pretrained.model import PretrainedLM
+    from kglm.cli.generated import print_stream
+    from kglm.heads.store import is_heads
+    from kglm.pretrained.sources import INSTALL
+
+    title = "10  The real world: a pretrained language model, with facts from a part of Wikidata"
+    home = default_run()
+    if not is_heads(home):
+        print_line(f"\n{title}\n   left out: it needs the language model; {INSTALL}")
+        return
+    with _step(title):
+        model = load(home)
+        assert isinstance(model, PretrainedLM)
+        for question in QUESTIONS:
+            print_line(f'   kglm ask "{question}"\n{model.ask(question)}')
+        question, edit = WORLD_EDIT
+        print_line(f'   kglm ask "{question}" --edit "{edit}"\n{model.ask(question, edits=edit)}')
+        print_line(f'   kglm generate "{TEXT}"')
+        print_stream(TEXT, model.words(TEXT), model.generate(TEXT))
 
 
 @contextmanager

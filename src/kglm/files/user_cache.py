@@ -10,14 +10,20 @@ import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
-from kglm.errors import ConfigError, KglmError
+import numpy as np
+import numpy.typing as npt
+
+from kglm.errors import ConfigError, DamagedError, KglmError
+from kglm.files.artefact import Artefact, new_artefact
 from kglm.files.atomic import locked_directory, remove_directory
 from kglm.files.streams import writing
 
 T = TypeVar("T")
+Vectors = npt.NDArray[np.float32]
 CACHE_VARIABLE = "KGLM_CACHE"
 
 
@@ -50,8 +56,14 @@ def _temporary_folder(reason: str) -> Path:
     fallback.mkdir(mode=0o700, exist_ok=True)
     if fallback.stat().st_uid != os.getuid():
         raise ConfigError(f"{fallback} belongs to another user", remedy=f"set {CACHE_VARIABLE} to a folder of yours")
-    print(f"note: {reason}; using {fallback} instead (set {CACHE_VARIABLE} to choose a folder)", file=sys.stderr)
+    _note_once(f"note: {reason}; using {fallback} instead (set {CACHE_VARIABLE} to choose a folder)")
     return fallback
+
+
+@cache
+def _note_once(text: str) -> None:
+    """Print a note, once in a process: several things are looked for in the cache folder."""
+    print(text, file=sys.stderr)
 
 
 def cached(name: str, load: Callable[[Path], T], make: Callable[[Path], None], *, what: str | None = None) -> T:
@@ -81,6 +93,24 @@ def cached(name: str, load: Callable[[Path], T], make: Callable[[Path], None], *
                     remove_directory(home)
             make(home)
     return load(home)
+
+
+def cached_array(name: str, array: str, rows: int, compute: Callable[[], Vectors]) -> Vectors:
+    """The array `array` in the directory `name` of the cache, computed if it is missing or damaged."""
+
+    def load(home: Path) -> Vectors:
+        artefact = Artefact.open(home)
+        found: Vectors = artefact.array(array, np.float32, 2)
+        artefact.check()
+        if len(found) != rows:
+            raise DamagedError(f"has {len(found):,} rows instead of {rows:,}", place=home)
+        return found
+
+    def make(home: Path) -> None:
+        with new_artefact(home) as writer:
+            writer.array(array, compute())
+
+    return cached(name, load, make)
 
 
 def _wait_for_lock(held: ExitStack, folder: Path, what: str | None) -> None:

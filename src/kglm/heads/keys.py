@@ -13,9 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 from xxhash import xxh3_128
 
-from kglm.errors import KglmError
-from kglm.files.artefact import Artefact, new_artefact
-from kglm.files.user_cache import cache_folder
+from kglm.files.user_cache import cached_array
 from kglm.heads.meanings import Meanings, RelationList
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.literals.literal import is_date, is_literal, is_quantity
@@ -63,19 +61,10 @@ def _states(base: BaseModel, labels: list[str]) -> Tensor:
     if not labels:
         return torch.zeros(0, base.model.config.hidden)
     digest = xxh3_128("\0".join([base.digest, str(base.model.dtype), *CARRIERS, *labels]).encode()).hexdigest()
-    home = cache_folder() / "relations" / digest
-    try:
-        artefact = Artefact.open(home)
-        found = artefact.array("states", np.float32, 2)
-        artefact.check()
-        if found.shape == (2 * len(labels), base.model.config.hidden):
-            return torch.from_numpy(found.copy())
-    except KglmError:  # not there yet, or damaged: computed again
-        pass
-    state_RD = _compute(base, labels)
-    with new_artefact(home) as writer:
-        writer.array("states", state_RD.numpy())
-    return state_RD
+    state_RD = cached_array(
+        f"relations/{digest}", "states", 2 * len(labels), lambda: np.asarray(_compute(base, labels).numpy(), np.float32)
+    )
+    return torch.from_numpy(state_RD.copy())
 
 
 def _compute(base: BaseModel, labels: list[str]) -> Tensor:

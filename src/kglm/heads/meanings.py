@@ -20,10 +20,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from kglm.files.user_cache import cache_folder
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import REVERSE, REVERSE_LABEL
-from kglm.text.encoder import Encoder, encode_cached
+from kglm.text.encoder import Encoder, encode_for_user
 
 NAMES = 12
 """Names of a relation that are encoded."""
@@ -98,9 +97,8 @@ class Meanings:
         """Encode the names of all relations; vectors of the same lists of names are kept in the user's cache folder."""
         own = relations.graph.relation_count // 2
         texts = [relations.names(k)[:NAMES] or [""] for k in range(len(relations))]
-        folder = cache_folder() / "vectors"
         parts = [
-            encode_cached(encoder, [text for each in part for text in each], folder)
+            encode_for_user(encoder, [text for each in part for text in each])
             for part in (texts[:own], texts[own:])
             if part
         ]

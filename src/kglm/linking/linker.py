@@ -67,6 +67,8 @@ NEAR = 12
 """Words to another name that counts as near."""
 BEFORE, AFTER = 5, 9
 """Words before and after a mention, in its sentence, that may name one of its relations."""
+NUMERALS = frozenset(("ii", "iii", "iv", "vi", "vii", "viii", "ix", "xii", "xiii", "xiv", "xv", "xvi"))
+"""Numbers in the names of monarchs and wars, without those that are names as well."""
 DIRECTLY = 4
 """Words right after a mention that may say what it has: "X was born in" is a person."""
 SURE = 0.5
@@ -375,7 +377,9 @@ def _common(near_M: npt.NDArray[np.int32], tails: npt.NDArray[np.int32]) -> int:
 
 
 def raised_word(word: str) -> str:
-    """A word as names have it: content words with a capital letter."""
+    """A word as names have it: content words with a capital letter, numbers of monarchs in capitals."""
+    if word in NUMERALS:
+        return word.upper()
     return word.capitalize() if is_content(word) else word
 
 

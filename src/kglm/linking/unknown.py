@@ -61,8 +61,15 @@ def _begins(words: Sequence[str], at: int) -> bool:
         return False
     if word.rstrip(".") in TITLES and at + 1 < len(words) and words[at + 1] != "of":
         return False
+    if is_abbreviation(word) and words[at + 1 : at + 2] == ["of"]:
+        return False
     first = at == 0 or words[at - 1] in (START, END)
     return not (first and is_common(word)) or (at + 1 < len(words) and _is_capital(words[at + 1]))
+
+
+def is_abbreviation(word: str) -> bool:
+    """True for two to four capital letters. Before "of" it is a role or a measure, "the CEO of Apple", no name."""
+    return 2 <= len(word) <= 4 and word.isalpha() and word.isupper()
 
 
 def _joined(words: Sequence[str], at: int) -> int | None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -51,7 +52,8 @@ class ModelRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def load_converted(source: Path, label: str, load: Callable[[Artefact], T]) -> T:
     """Load the converted model of a source; converts it if that has not been done, or if what is there is damaged."""
     name = f"models/{label}-{_digest(source)}"
-    return cached(name, lambda home: load(_open(home)), lambda home: _convert(source, label, home))
+    what = f"the language model {label}"
+    return cached(name, lambda home: load(_open(home)), lambda home: _convert(source, label, home), what=what)
 
 
 def _open(home: Path) -> Artefact:
@@ -79,6 +81,7 @@ def _digest(source: Path) -> str:
 
 
 def _convert(source: Path, name: str, home: Path) -> None:
+    print(f"note: converting the language model {name} into {home}, once", file=sys.stderr)
     config, tensors = _weights(source)
     if (tensor := not_finite(tensors)) is not None:
         raise DataError(f"{tensor} has entries that are NaN or infinite", place=source, remedy="get the model again")

@@ -30,6 +30,7 @@ from torch import Tensor
 
 from kglm.errors import ConfigError, KglmError
 from kglm.files.artefact import Artefact, new_artefact
+from kglm.files.user_cache import cached_array
 from kglm.text.adapter import adapted, adapter_digest
 from kglm.text.minilm import MiniLM, MiniLMConfig
 
@@ -118,8 +119,7 @@ def _default_type() -> torch.dtype:
 
 def encode_cached(encoder: Encoder, texts: Sequence[str], folder: Path) -> Vectors:
     """Vectors of these texts by this encoder, kept in a directory of `folder` that is named after both."""
-    digest = hashlib.blake2b("\0".join([encoder.name, *texts]).encode(), digest_size=8).hexdigest()
-    home = folder / f"{encoder.name}-{digest}"
+    home = folder / _name(encoder, texts)
     try:
         artefact = Artefact.open(home)
         vector_ND: Vectors = artefact.array("vectors", np.float32, 2)
@@ -132,3 +132,13 @@ def encode_cached(encoder: Encoder, texts: Sequence[str], folder: Path) -> Vecto
     with new_artefact(home) as writer:
         writer.array("vectors", vector_ND)
     return vector_ND
+
+
+def encode_for_user(encoder: Encoder, texts: Sequence[str]) -> Vectors:
+    """As `encode_cached`, in the user's cache folder."""
+    return cached_array(f"vectors/{_name(encoder, texts)}", "vectors", len(texts), lambda: encoder.encode(texts))
+
+
+def _name(encoder: Encoder, texts: Sequence[str]) -> str:
+    digest = hashlib.blake2b("\0".join([encoder.name, *texts]).encode(), digest_size=8).hexdigest()
+    return f"{encoder.name}-{digest}"

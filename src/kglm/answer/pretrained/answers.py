@@ -35,6 +35,9 @@ MAX_FACTS = 64
 MAX_MISSING = 32
 ODDS = 1.0
 """The answer is that a fact is missing if that is more probable than all facts of the graph."""
+SAME_NAME = 0.25
+"""Of two entities that a name may refer to, the one that has the fact is meant if its probability is this share of the
+other's: a person who asks for a fact means a thing that has it."""
 PLAIN_WORDS = 24
 """Plain words of the table of next words."""
 NAMED_TAILS = 64
@@ -127,31 +130,47 @@ class SubwordDistribution:
     def missing(self) -> tuple[MissingFact, ...]:
         """Facts that the text asks for and the graph lacks.
 
-        Without those that no entity of that kind has, and those that a more probable entity has: of two that a name may
-        refer to, the text means the one with the fact.
+        Without those that no entity of that kind has, and those that the text does not mean because another entity has
+        the fact: a more probable one, or one of the same name that is not much less probable.
         """
         found = self._following.missing[:MAX_MISSING]
-        plausible = self._plausibility.is_plausible
-        known = self._mass_of_relations
+        plausible, rivals = self._plausibility.is_plausible, self._rivals
+        known: dict[int, float] = {}
+        for (_, relation), p in self._mass_of_relations.items():
+            known[relation] = max(p, known.get(relation, 0.0))
         return tuple(
             MissingFact(*each)
             for each in found
-            if plausible(each.parent, each.relation) and each.p > known.get(each.relation // 2, 0.0)
+            if plausible(each.parent, each.relation)
+            and each.p > known.get(each.relation // 2, 0.0)
+            and all(
+                self._mass_of_relations.get((rival, each.relation // 2), 0.0) < SAME_NAME * each.p
+                for rival in rivals.get(each.parent, ())
+            )
         )
 
     @cached_property
-    def _mass_of_relations(self) -> dict[int, float]:
-        """Probability that a fact of each relation is said next, for the parent where it is largest."""
+    def _rivals(self) -> dict[int, set[int]]:
+        """The other candidates of the names of each linked entity."""
+        candidates: dict[tuple[int, int], set[int]] = {}
+        for link in self._following.reading.linked.links:
+            candidates.setdefault((link.start, link.end), set()).add(link.node)
+        rivals: dict[int, set[int]] = {}
+        for nodes in candidates.values():
+            for node in nodes:
+                rivals.setdefault(node, set()).update(nodes - {node})
+        return rivals
+
+    @cached_property
+    def _mass_of_relations(self) -> dict[tuple[int, int], float]:
+        """Probability that a fact of each parent and relation is said next."""
         facts = self._following.facts
         mass: dict[tuple[int, int], float] = {}
         for p, parent, relation in zip(
             facts.p_F.tolist(), facts.parent_F.tolist(), facts.relation_F.tolist(), strict=True
         ):
             mass[parent, relation // 2] = mass.get((parent, relation // 2), 0.0) + p
-        best: dict[int, float] = {}
-        for (_, relation), p in mass.items():
-            best[relation] = max(p, best.get(relation, 0.0))
-        return best
+        return mass
 
     @property
     def p_facts(self) -> float:

@@ -31,7 +31,7 @@ from kglm.model.types import Type
 
 SURE = 0.9
 """Share of the values of a relation from which one of them is said alone."""
-LEAST_ASKED = 0.02
+LEAST_ASKED = 0.12
 """Probability of a relation below which the question does not ask for it."""
 NO_ENTITY = "this question contains no name of the graph"
 NO_FACT = "this question asks for no fact that the graph could have"

@@ -12,7 +12,7 @@ from kglm.heads.local import Link
 from kglm.heads.passage import Passage, question_passage, text_passage
 from kglm.kg.graph import KnowledgeGraph
 from kglm.linking.common_names import common_names
-from kglm.linking.linker import LinkedName
+from kglm.linking.linker import LinkedName, is_name
 from kglm.linking.prompts import PromptLinker
 from kglm.pretrained.subwords import Subwords
 from kglm.text.document import ANSWER
@@ -49,9 +49,12 @@ def read_prompt(prompt: str | Sequence[str], subwords: Subwords, *, question: bo
 
 
 def names_of_prompt(words: Sequence[str], linker: PromptLinker, given: Sequence[Span] = ()) -> list[LinkedName]:
-    """The names of a prompt; those in small letters if there are no others. Spans `given` stay."""
+    """The names of a prompt; those in small letters if there are no others. Spans `given` stay.
+
+    A name with a capital letter counts even if the graph lacks it: in "the headquarters of Adidas", Adidas is the name.
+    """
     names = linker.link(words, given)
-    if any(name.node is not None for name in names):
+    if any(name.node is not None or is_name(words[name.start : name.end]) for name in names):
         return names
     covered = {position for name in names for position in range(name.start, name.end)}
     common = common_names(linker.linker, words)
