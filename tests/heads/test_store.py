@@ -10,7 +10,7 @@ import torch
 
 from kglm.errors import ConfigError, DataError, VersionError
 from kglm.files.artefact import Artefact, new_artefact
-from kglm.heads.store import RECORD, WEIGHTS, is_heads, read_heads, write_heads
+from kglm.heads.store import RECORD, WEIGHTS, is_heads, read_adapter, read_heads, write_heads
 from support.letters import LetterWorld
 
 pytest.importorskip("transformers", reason="the extra hf is not installed")
@@ -58,6 +58,17 @@ def test_what_does_not_fit_is_refused(
     (home / "manifest.json").unlink()
     with pytest.raises(kind, match=message):
         read_heads(Artefact.open(home), world.base)
+
+
+def test_an_adapter_is_stored_with_the_heads(world: LetterWorld, tmp_path: Path) -> None:
+    adapter = {"layer.0.A": torch.ones(2, 3), "layer.0.B": torch.ones(4, 2) / 2}
+    with new_artefact(tmp_path / "heads") as writer:
+        write_heads(writer, world.heads, world.base, encoder="tiny-1", adapter=adapter)
+    artefact = Artefact.open(tmp_path / "heads")
+    read_heads(artefact, world.base)
+    found = read_adapter(artefact)
+    assert found.keys() == adapter.keys() and all(torch.equal(found[name].float(), adapter[name]) for name in found)
+    assert read_adapter(Artefact.open(stored(world, tmp_path / "other"))) == {}
 
 
 def test_weights_that_are_not_finite_are_refused(world: LetterWorld, tmp_path: Path) -> None:
