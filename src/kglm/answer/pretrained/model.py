@@ -51,8 +51,8 @@ from kglm.worlds.world import default_graph
 
 TRUST = 2.0
 """Default trust of answers."""
-TEXT_TRUST = -1.0
-"""Default trust of generated text, which reads better if it states fewer facts."""
+TEXT_TRUST = 2.0
+"""Default trust of generated text (see `Following.in_text`)."""
 LEAST_SCORED = 1e-4
 """See `Reader`."""
 
