@@ -34,7 +34,7 @@ from kglm.answer.pretrained.prompts import (
     read_prompt,
     subword_links,
 )
-from kglm.answer.pretrained.support import Support
+from kglm.answer.pretrained.support import NameWords, Support
 from kglm.answer.pretrained.written import WordStream
 from kglm.answer.reading import Span
 from kglm.errors import ConfigError
@@ -131,6 +131,10 @@ class PretrainedLM(OnGraph):
     @cached_property
     def _plausibility(self) -> Plausibility:
         return Plausibility(self.graph)
+
+    @cached_property
+    def _name_words(self) -> NameWords:
+        return NameWords(self.graph)
 
     def _distribution(self, answers: SubwordAnswers) -> SubwordDistribution:
         return SubwordDistribution(answers, self._plausibility)
@@ -248,7 +252,7 @@ class PretrainedLM(OnGraph):
         pause: Callable[[], None],
     ) -> Iterator[GeneratedWord]:
         reading, linked = self.read(prompt, entities, links=links, trust=self._trust(trust, TEXT_TRUST))
-        support = Support(self.graph, linked.words)
+        support = Support(self.graph, linked.words, self._name_words)
         generator = Generator(support, self._link_on(links), config, grounded=grounded)
         stream = WordStream(self.graph, support, linked.words)
         drafts = (
