@@ -212,7 +212,7 @@ class Following:
     @cached_property
     def outside_V(self) -> Tensor:
         """p(s, no mention): words of the base, and names that it has begun."""
-        p_V = self.plain * self.reading.log_p_V.exp()
+        p_V = self.plain * self.reading.base_V
         for subword, p in self.begun_next.items():
             p_V[subword] += self.begun * p
         if self.claims is not None:

@@ -177,6 +177,11 @@ class Reading:
         return self._logits_V.log_softmax(-1)
 
     @cached_property
+    def base_V(self) -> Tensor:
+        """p_B of each subword."""
+        return self.log_p_V.exp()
+
+    @cached_property
     def surface(self) -> list[str]:
         """The words before the next one."""
         return words_before(self.text.passage)
@@ -194,7 +199,7 @@ class Reading:
         names = tables.all_names
         ways = [] if names is None or self.begun is None else [(0, names.continuations(self.begun))]
         begun = begun_names(ways, 1, lambda _, subword_Y: self.log_p_V[subword_Y])
-        offered_1 = self.log_p_V[linked.first_N].exp().sum()[None]
+        offered_1 = self.base_V[linked.first_N].sum()[None]
         places = linked.local.places_at(self.position, self.sentence)
         return Prepared(
             self.text.passage,
@@ -243,7 +248,7 @@ class Reading:
     def _begins_word(self) -> bool:
         """True if the next subword probably begins a word."""
         begins_V = self.text.begins_V
-        return begins_V is None or float(self.log_p_V.exp()[begins_V].sum()) >= BEGINS
+        return begins_V is None or float(self.base_V[begins_V].sum()) >= BEGINS
 
     def step(self, id: int, weights: dict[State, float] | None = None) -> Reading:
         """Read one more subword; `weights` are the posterior of the running mention after it, if it is chosen."""

@@ -25,7 +25,7 @@ from kglm.heads.tails import LEAST, TailGroup, TailInputs, is_scored, tail_input
 from kglm.model.arrays import Floats, array
 
 LIKELY = 0.2
-"""p(related) from which the sentence encoder takes a closer look at the clause before a word."""
+"""p(related) from which the sentence encoder looks at the clause before a word; a trust above 0 does not count."""
 DROPPED = 1e-9
 """Share of the probability below which a state is no longer followed; the result is then a lower bound."""
 
@@ -136,12 +136,14 @@ class PassageScores:
                 legal_T3[:, Type.RELATED] = (prepared.places.log_p_TP > -math.inf).any(-1)
             legal_T3[:, Type.CONTINUE] = prepared.begun.legal_T
             state_T = outside_states(prepared)
-            none_T3 = heads.type_log_probs(score_T3, state_T, prepared.feature_TQ, legal_T3).exp()
+            outside_T3 = score_T3 + torch.tensor([0.0, min(trust, 0.0), min(trust, 0.0)])
+            none_T3 = heads.type_log_probs(outside_T3, state_T, prepared.feature_TQ, legal_T3).exp()
             closer = (look or prepared.clauses_before_words)(none_T3[:, Type.RELATED] >= LIKELY)
-            if trust:
-                outside_T3 = score_T3 + torch.tensor([0.0, trust, min(trust, 0.0)])
-                score_T3 = score_T3 + torch.tensor([0.0, trust, trust])
+            if trust > 0:
+                outside_T3 = score_T3 + torch.tensor([0.0, trust, 0.0])
                 none_T3 = heads.type_log_probs(outside_T3, state_T, prepared.feature_TQ, legal_T3).exp()
+            if trust:
+                score_T3 = score_T3 + torch.tensor([0.0, trust, trust])
             relation_TR = heads.relation_scores(g_TG, vector_RK, prepared.cues(0, count), closer)
             handicap_T = heads.handicaps(g_TG)
             if len(prepared.local):
@@ -243,10 +245,10 @@ class PassageScores:
         inputs = tail_inputs(groups, surface, word_T, prepared.tables, base)
         with torch.no_grad():
             p_Y = tail_log_probs(self.heads, inputs, len(groups), self._label_gains(groups, inputs)).exp()
-        for group in groups:
-            self.tails[group] = {}
-        for n, tail, p in zip(inputs.group_Y.tolist(), inputs.tail_Y.tolist(), p_Y.tolist(), strict=True):
-            self.tails[groups[n]][tail] = p
+        border = torch.searchsorted(inputs.group_Y, torch.arange(len(groups) + 1)).tolist()
+        tails, shares = inputs.tail_Y.tolist(), p_Y.tolist()
+        for group, first, end in zip(groups, border, border[1:], strict=False):
+            self.tails[group] = dict(zip(tails[first:end], shares[first:end], strict=True))
 
     def _label_gains(self, groups: Sequence[TailGroup], inputs: TailInputs) -> Tensor | None:
         """What the scores of tails gain by their labels, at the end of a prompt."""

@@ -20,6 +20,7 @@ from torch import Tensor
 from kglm.heads.features import Features
 from kglm.heads.tables import GraphTables
 from kglm.kg.tail_features import MAX_TAILS
+from kglm.model.arrays import Ints
 from kglm.model.cues import named_years, window
 from kglm.model.logsums import segment_logsumexp
 from kglm.model.tail_facts import tail_facts
@@ -61,33 +62,33 @@ def tail_inputs(groups: Sequence[TailGroup], surface: Sequence[str], word_T: Seq
 
     A position behind the last subword is that of the next one.
     """
-    facts: list[Tensor] = []
-    number: list[int] = []
-    tails: list[int] = []
-    owners: list[int] = []
-    subwords: list[int] = []
-    positions: list[int] = []
-    for n, (t, parent, relation) in enumerate(groups):
-        found = tables.tails.of(parent, relation)
+    found = [tables.tail_arrays(group.parent, group.relation) for group in groups]
+    facts, years_of = [], dict[int, list[int]]()
+    for (t, _, _), each in zip(groups, found, strict=True):
+        if each.features.statements is None:
+            facts.append(each.fact_YQ)
+            continue
         row = (int(word_T[t]) if t < len(word_T) else len(surface)) - 1
-        facts.append(torch.from_numpy(tail_facts(found, named_years(window(surface, row)))).float())
-        tables.names.prepare(found.tail.tolist())
-        for tail in found.tail.tolist():
-            first = tables.names.first(tail)
-            owners += [len(tails)] * len(first)
-            subwords += first
-            positions += [t] * len(first)
-            number.append(n)
-            tails.append(tail)
-    owner_X, subword_X = torch.tensor(owners, dtype=torch.int64), torch.tensor(subwords, dtype=torch.int64)
-    score_X = base(torch.tensor(positions, dtype=torch.int64), subword_X)
-    mass_Y = torch.zeros(len(tails)).index_add(0, owner_X, score_X.exp())
+        if row not in years_of:
+            years_of[row] = named_years(window(surface, row))
+        facts.append(tail_facts(each.features, years_of[row]))
+    size_N = np.array([len(each.features.tail) for each in found], np.int64)
+    names_N = np.array([len(each.subword_X) for each in found], np.int64)
+    first_N = np.cumsum(size_N) - size_N
+    owner_X = _joined([each.owner_X for each in found]) + np.repeat(first_N, names_N)
+    position_X = np.repeat([group.position for group in groups], names_N).astype(np.int64)
+    score_X = base(torch.from_numpy(position_X), torch.from_numpy(_joined([each.subword_X for each in found])))
+    mass_Y = torch.zeros(int(size_N.sum())).index_add(0, torch.from_numpy(owner_X), score_X.exp())
     return TailInputs(
-        torch.tensor(number, dtype=torch.int64),
-        torch.tensor(tails, dtype=torch.int64),
-        torch.cat(facts) if facts else torch.zeros(0, 0),
+        torch.from_numpy(np.repeat(np.arange(len(groups)), size_N)),
+        torch.from_numpy(_joined([each.features.tail.astype(np.int64) for each in found])),
+        torch.from_numpy(np.concatenate(facts)).float() if facts else torch.zeros(0, 0),
         (mass_Y + LEAST).log() - math.log(LEAST),
     )
+
+
+def _joined(parts: Sequence[Ints]) -> Ints:
+    return np.concatenate([np.zeros(0, np.int64), *parts])
 
 
 def tail_log_probs(heads: Heads, inputs: TailInputs, groups: int, gain_Y: Tensor | None = None) -> Tensor:

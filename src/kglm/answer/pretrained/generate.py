@@ -161,10 +161,10 @@ class Generator:
         if following is None:
             p_of = _next_of_name(draft)
             return list(p_of), np.array(list(p_of.values()))
-        outside_V = following.outside_V if not self._grounded else following.plain * following.reading.log_p_V.exp()
-        name_V = following.p_V - following.outside_V
-        kept = self._allowed(draft, outside_V)
-        p_V = name_V + torch.where(kept, outside_V, 0.0)
+        p_V = following.p_V
+        if self._grounded or draft.after_name or draft.after_number:
+            plain_V = following.plain * following.reading.base_V if self._grounded else following.outside_V
+            p_V = p_V - following.outside_V + torch.where(self._allowed(draft, plain_V), plain_V, 0.0)
         best = p_V.topk(min(MOST_PROBABLE, len(p_V)))
         ids, p_N = best.indices.tolist(), best.values.double().clamp(min=0).numpy().copy()
         if draft.reading.text.passage.text[-1:].isspace():
@@ -177,8 +177,6 @@ class Generator:
 
     def _allowed(self, draft: Draft, outside_V: Tensor) -> Tensor:
         """Mask of the plain subwords that may follow; only probable ones are examined."""
-        if not (self._grounded or draft.after_name or draft.after_number):
-            return torch.ones(len(outside_V), dtype=torch.bool)
         texts = draft.reading.reader.tables.base.subwords.texts
         allowed_V = torch.zeros(len(outside_V), dtype=torch.bool)
         ends = self._ends(draft)

@@ -35,7 +35,7 @@ from kglm.answer.pretrained.prompts import (
     read_prompt,
     subword_links,
 )
-from kglm.answer.pretrained.support import Support
+from kglm.answer.pretrained.support import NameWords, Support
 from kglm.answer.pretrained.written import WordStream
 from kglm.answer.reading import Span
 from kglm.errors import ConfigError
@@ -132,6 +132,10 @@ class PretrainedLM(OnGraph):
     @cached_property
     def _plausibility(self) -> Plausibility:
         return Plausibility(self.graph)
+
+    @cached_property
+    def _name_words(self) -> NameWords:
+        return NameWords(self.graph)
 
     def _distribution(self, answers: SubwordAnswers) -> SubwordDistribution:
         return SubwordDistribution(answers, self._plausibility)
@@ -251,7 +255,7 @@ class PretrainedLM(OnGraph):
         trust = self._trust(trust, TEXT_TRUST)
         base_alone = trust == -math.inf
         reading, linked = self.read(prompt, entities, links=links, trust=trust if base_alone else 0.0)
-        support = Support(self.graph, linked.words)
+        support = Support(self.graph, linked.words, self._name_words)
         favour = 0.0 if base_alone else trust
         generator = Generator(support, self._link_on(links), config, grounded=grounded, trust=favour)
         stream = WordStream(self.graph, support, linked.words)

@@ -7,12 +7,12 @@ has it, or if it is a word of a name of an entity that is linked or that a fact 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Sequence
 
 from kglm.heads.reading import LinkedEntities
 from kglm.kg.graph import KnowledgeGraph
 from kglm.linking.context import TITLES
+from kglm.model.arrays import Ints
 from kglm.text.common_words import OPENERS, is_common
 from kglm.text.document import END, START
 from kglm.text.function_words import is_content
@@ -28,6 +28,7 @@ MONTHS = frozenset(
     ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
      "december", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 )  # fmt: skip
+ENTITIES_KEPT = 1024
 OPENING_MARKS = frozenset("\"'“‘(")
 
 
@@ -54,14 +55,37 @@ def begins_sentence(before: str | None) -> bool:
     return before is None or before in (START, END) or before[-1:] in ".!?:" or before in OPENING_MARKS
 
 
+class NameWords:
+    """The words of the names of entities and of the values of their facts, kept for entities that come up again."""
+
+    def __init__(self, graph: KnowledgeGraph) -> None:
+        self._graph = graph
+        self._kept: dict[int, frozenset[str]] = {}
+
+    def around(self, node: int, tails: Ints) -> frozenset[str]:
+        """Words of the names of an entity and of these tails of its facts."""
+        found = self._kept.get(node)
+        if found is None:
+            if len(self._kept) >= ENTITIES_KEPT:
+                self._kept.clear()
+            found = self._kept[node] = frozenset(self._words([node, *tails.tolist()]))
+        return found
+
+    def _words(self, nodes: Iterable[int]) -> Iterator[str]:
+        words_of = tokenizer().words
+        for node in nodes:
+            for name in list(self._graph.aliases(node))[:8]:
+                yield from (word.casefold() for word in words_of(name) if is_content(word))
+
+
 class Support:
     """The words of names, dates and numbers that a text may state."""
 
-    def __init__(self, graph: KnowledgeGraph, prompt: Sequence[str]) -> None:
-        self._graph = graph
+    def __init__(self, graph: KnowledgeGraph, prompt: Sequence[str], names: NameWords | None = None) -> None:
+        """`names` keeps the words of names from one text to the next."""
+        self._names = names or NameWords(graph)
         self.prompt = frozenset(word for word in prompt if word not in (START, END))
-        self._of_entity = lru_cache(256)(self._words_of_entity)
-        self._linked: tuple[int, frozenset[str]] = (0, frozenset())
+        self._linked: tuple[LinkedEntities | None, frozenset[str]] = (None, frozenset())
 
     def supports(self, word: str, linked: LinkedEntities) -> bool:
         """True if the prompt has a word, or if it is in a name that the facts of the linked entities offer."""
@@ -70,20 +94,12 @@ class Support:
         return word.casefold() in self._words(linked)
 
     def _words(self, linked: LinkedEntities) -> frozenset[str]:
-        if self._linked[0] != id(linked):
+        if self._linked[0] is not linked:
             words = frozenset[str]().union(
-                *(self._of_entity(slot_node, linked) for slot_node in enumerate(linked.local.mentioned.nodes))
+                *(
+                    self._names.around(node, facts.node_U)
+                    for node, facts in zip(linked.local.mentioned.nodes, linked.facts.entities, strict=True)
+                )
             )
-            self._linked = id(linked), words
+            self._linked = linked, words
         return self._linked[1]
-
-    def _words_of_entity(self, slot_node: tuple[int, int], linked: LinkedEntities) -> frozenset[str]:
-        slot, node = slot_node
-        return frozenset(_name_words(self._graph, [node, *linked.facts.entities[slot].node_U.tolist()]))
-
-
-def _name_words(graph: KnowledgeGraph, nodes: Iterable[int]) -> Iterable[str]:
-    words_of = tokenizer().words
-    for node in nodes:
-        for name in list(graph.aliases(node))[:8]:
-            yield from (word.casefold() for word in words_of(name) if is_content(word))
