@@ -1,5 +1,5 @@
 """python benchmarks/missing.py [--run RUN] [--kg KG] [--held-out | --verbalised] [--count 200] [--half test]
-                             [--show 20]
+                             [--show 20] [--json FILE]
 
 Compare what a model says of facts that the graph lacks with what it says of facts that the graph has.
 
@@ -15,6 +15,7 @@ that was trained on such texts. The halves `development` and `test` have differe
 from __future__ import annotations
 
 import argparse
+import json
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -26,9 +27,10 @@ import numpy as np
 import torch
 
 import kglm
+from kglm.answer.completion import Missing
 from kglm.answer.missing import says_missing
-from kglm.answer.next_word import Distribution
-from kglm.answer.pretrained.model import AnyModel
+from kglm.answer.next_word import Distribution, MissingFact
+from kglm.answer.pretrained.model import AnyModel, PretrainedLM
 from kglm.answer.reading import Span
 from kglm.kg.arrays import is_fact
 from kglm.kg.edits import FactEdit
@@ -65,6 +67,11 @@ class Result(NamedTuple):
     """Whether the answer says missing, with the fact in the graph and without."""
     named: bool
     """True if the answer says that the removed fact is missing."""
+    said: str
+    """The relation that is said to be missing, with the fact or without; empty if none is."""
+    p_there: tuple[float, float]
+    p_gone: tuple[float, float]
+    """p(missing) and p(a fact of the graph), with the fact in the graph and without."""
 
 
 def main() -> None:
@@ -77,6 +84,7 @@ def main() -> None:
     parser.add_argument("--half", choices=HALVES, default="test", help="which half of the facts to ask for")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--show", type=int, default=0, help="wrong answers to print")
+    parser.add_argument("--json", type=Path, help="write one line for each prompt")
     options = parser.parse_args()
     torch.set_num_threads(1)
     live = kglm.load(options.run, kg=options.kg)
@@ -101,9 +109,14 @@ def main() -> None:
     groups = (("known words", [result for result in results if not result.guess]), ("guesses", guesses))
     print_table(columns, [(name, len(group), *shares(group)) for name, group in groups if group])
     wrong = [result for result in results if result.there or not result.gone]
-    for result in wrong[: options.show]:
-        print("there, but missing:" if result.there else "gone, not missing:", result.text, f"({result.relation})")
+    for result in sorted(wrong, key=lambda result: result.guess)[: options.show]:
+        what = "there, but missing" if result.there else "gone, not missing"
+        said = f"; says: {result.said}" if result.said else ""
+        print(f"{'guess, ' * result.guess}{what}: {result.text} ({result.relation}{said})")
     print(Counter(result.relation for result in wrong).most_common(10) if options.show else "")
+    if options.json:
+        rows_ = (json.dumps(result._asdict(), ensure_ascii=False) + "\n" for result in results)
+        options.json.write_text("".join(rows_), encoding="utf-8")
 
 
 def shares(group: list[Result]) -> list[float]:
@@ -180,10 +193,20 @@ def measure(live: AnyModel, row: dict[str, Any], guess: bool) -> Result:
     there, gone = ask(live, row, node), ask(live.edited(removals(graph, node, tails, relation)), row, node)
     names = [tokenizer().words(name) for tail in tails for name in graph.aliases(tail)]
     right = there.top(1)[0][0] in {name[0] for name in names if name}
-    says = says_missing(gone)
+    wrong, says = says_missing(there), says_missing(gone)
     named = says is not None and (says.parent, says.relation // 2) == (node, relation // 2)
-    text = " ".join(row["prefix"])
-    return Result(text, row["relation"], guess, right, says_missing(there) is not None, says is not None, named)
+    said = wrong or says
+    masses = ((sum(fact.p for fact in each.missing), each.p_facts) for each in (there, gone))
+    return Result(
+        " ".join(row["prefix"]), row["relation"], guess, right, wrong is not None, says is not None, named,
+        "" if said is None else relation_label(live, said), *masses,
+    )  # fmt: skip
+
+
+def relation_label(live: AnyModel, missing: MissingFact) -> str:
+    """The relation of a missing fact; heads also know relations that the graph does not have."""
+    relations = live.tables.relations if isinstance(live, PretrainedLM) else None
+    return Missing.of(live.graph, missing, relations).relation.label
 
 
 def ask(live: AnyModel, row: dict[str, Any], node: int) -> Distribution:

@@ -23,7 +23,7 @@ NAMES = {
     "Q830149": ("Paris", "Paris, Texas"),
     "Q142": ("France",),
     "Q1439": ("Texas",),
-    "Q30": ("United States", "America"),
+    "Q30": ("United States", "America", "USA"),
     "Q515": ("city",),
     "Q7": ("Paris Town Hall",),
     "Q5": ("It",),
@@ -108,6 +108,12 @@ def test_name_inside_a_longer_unknown_name_is_nil(linker: Linker, text: str) -> 
 def test_sole_candidate_of_another_kind_is_nil(linker: Linker) -> None:
     [certain], [planet] = linker.link(["France", "is", "a", "country"]), linker.link(["the", "planet", "France", "is"])
     assert certain.node == linker.graph.number("Q142") and planet.p_nil > certain.p_nil
+
+
+def test_abbreviations_are_names_rather_than_words(linker: Linker) -> None:
+    [abbreviation], [name] = linker.link(["in", "the", "USA", "and"]), linker.link(["in", "the", "America", "and"])
+    assert abbreviation.node == name.candidates[0].node == linker.graph.number("Q30")
+    assert abbreviation.p_nil < name.p_nil
 
 
 def test_later_short_name_refers_to_the_full_name_before(linker: Linker, graph: KnowledgeGraph) -> None:

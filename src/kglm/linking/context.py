@@ -33,6 +33,7 @@ NIL_FEATURES = (
     "small in this text",
     "number or date",
     "part of an unknown name",
+    "abbreviation",
 )
 _INDEFINITE = frozenset(
     ["a", "an", "my", "your", "his", "her", "our", "their", "some", "every", "each", "no", "another", "any"]
@@ -118,6 +119,7 @@ class TextView:
             one and not small and words[start].casefold() in self.small,
             all(_is_number(word) or word.casefold() in date_words() for word in inside),
             one and words[start] in self.unknown,
+            one and end == start + 1 and is_abbreviation(words[start]),
         )
 
     def _capital(self, position: int, beyond: int) -> int:
@@ -156,6 +158,16 @@ class TextView:
         new = {word for word in words[start:end] if not is_common(word) and word not in TITLES} - self.unknown
         self.unknown |= new
         return new
+
+
+def is_abbreviation(word: str) -> bool:
+    """True for a word in capital letters, with or without full stops: "BBC", "U.S."
+
+    >>> is_abbreviation("U.S."), is_abbreviation("A"), is_abbreviation("BBCs"), is_abbreviation("XIV")
+    (True, False, False, False)
+    """
+    letters = word.replace(".", "")
+    return len(letters) > 1 and letters.isalpha() and letters.isupper() and not _is_number(letters)
 
 
 def _is_number(word: str) -> bool:

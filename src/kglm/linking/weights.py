@@ -44,4 +44,5 @@ NIL_WEIGHTS = (
     0.3,  # small in this text
     1.6,  # number or date
     2.6,  # part of an unknown name
+    -1.4,  # abbreviation
 )
