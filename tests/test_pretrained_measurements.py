@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from benchmarks.pretrained import new_graphs
+from benchmarks.pretrained import new_graphs, trial
 from benchmarks.pretrained.common import Accepted, Question, half_of, read_lines, resumed
 from benchmarks.pretrained.held_out import COUNT, SAMPLE, held_out_relations, is_held_out_wording
 from benchmarks.pretrained.rival import is_inside, is_right, only
@@ -147,3 +148,48 @@ def test_a_measurement_goes_on_where_it_stopped(tmp_path: Path) -> None:
     rows = resumed(path, tasks, title="asking")
     assert [row["answer"] for row in rows] == ["A", "B", "C"] and asked == ["a", "b", "c"]
     assert len(read_lines(path)) == 3
+
+
+class TestTrial:
+    def test_the_halves_have_the_same_kinds(self) -> None:
+        even, odd = (trial.read_table(half) for half in ("development", "reported"))
+        assert len(even) == len(odd) == 150
+        assert [(line.kind, line.is_question) for line in even] == [(line.kind, line.is_question) for line in odd]
+
+    @pytest.mark.parametrize(
+        ("subject", "relation", "right", "status"),
+        [
+            ("ann lee", "spouse", "Tom Ash", "has"),
+            ("Ann Lee", "spouse|lives in", "Tim Oak|Tom Ash", "has"),
+            ("Ann Lee", "spouse", "*", "has"),
+            ("Ann Lee", "spouse", "Tim Oak", "other"),
+            ("Ann Lee", "spouse", "missing", "lacks"),
+            ("Ann Lee", "lives in", "Port Vale", "lacks"),
+            ("No One", "spouse", "Tom Ash", "lacks"),
+            ("Ann Lee", "date of birth", "1961-08-04", "has"),
+            ("Ann Lee", "date of birth", "1961", "has"),
+            ("Ann Lee", "date of birth", "1962", "other"),
+            ("Port Vale", "population", "~12000", "has"),
+            ("Port Vale", "population", "~15000", "other"),
+        ],
+    )
+    def test_what_the_graph_has(
+        self, graph: KnowledgeGraph, subject: str, relation: str, right: str, status: str
+    ) -> None:
+        line = trial.Line("people", "…", subject, tuple(relation.split("|")), tuple(right.split("|")))
+        assert trial.what_graph_has(graph, line)[0] == status
+
+    @pytest.mark.parametrize(
+        ("text", "id", "right", "expected"),
+        [
+            ("Tom", "Tom Ash", "Tom Ash", True),
+            ("Tom", "Ann Lee", "Tom Ash", False),
+            ("the Tom Ash", None, "Tom Ash", True),
+            ("August 1961", None, "1961-08-04", True),
+            ("1962", None, "1961-08-04", False),
+        ],
+    )
+    def test_an_answer(self, graph: KnowledgeGraph, text: str, id: str | None, right: str, expected: bool) -> None:
+        entity = None if id is None else SimpleNamespace(id=graph.search(id)[0].id)
+        line = trial.Line("people", "…", "Ann Lee", ("spouse",), (right,))
+        assert trial.is_right(graph, SimpleNamespace(text=text, entity=entity, facts=[]), line) == expected

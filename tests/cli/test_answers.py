@@ -19,6 +19,7 @@ from kglm import bundled
 from kglm.answer.next_word import MissingFact, NextWordConfig, NextWords, next_words
 from kglm.answer.reading import Reading
 from kglm.cli.generated import text_pieces
+from kglm.kg.store import READ_ONLY
 from kglm.text.document import END
 from kglm.text.tokenizer import detokenize
 
@@ -214,6 +215,14 @@ class TestMissing:
             (shutil.copytree if source.is_dir() else shutil.copyfile)(source, tmp_path / name)
         out = ask("complete", "Angela Merkel is married to", "--kg", "world.kg").stdout
         assert 'the graph has none – add it with: kglm kg edit world.kg --add "Angela Merkel | spouse | …"' in out
+
+    def test_the_bundled_world_is_not_edited(self, ask: Ask, tmp_path: Path) -> None:
+        for name in ("world.kg", "world.kg.arrays", "world.kg.names", "world.kg.vectors", "world.kg.checksums"):
+            source = bundled.RUN / name
+            (shutil.copytree if source.is_dir() else shutil.copyfile)(source, tmp_path / name)
+        (tmp_path / READ_ONLY).write_text("It is made again.")
+        out = ask("complete", "Angela Merkel is married to", "--kg", "world.kg").stdout
+        assert 'add it for one question with: --edit "Angela Merkel | spouse | …"' in out
 
     def test_json_has_it_too(self, ask: Ask) -> None:
         [missing] = json.loads(ask("complete", "Angela Merkel is married to", "--json").stdout)["missing"]

@@ -146,8 +146,10 @@ def _print_mentions(mentions: Sequence[LinkedMention]) -> None:
 
 def _missing(completion: Completion, missing: Missing) -> str:
     """What the text asks for, and the command that adds it to the graph."""
+    from kglm.kg.store import READ_ONLY
+
     path = completion.graph.store.path
-    if path.is_relative_to(bundled.HOME):  # part of the package
+    if path.is_relative_to(bundled.HOME) or (path.parent / READ_ONLY).exists():  # part of the package
         return f'{missing} – add it for one question with: --edit "{missing.edit}"'
     return f'{missing} – add it with: kglm kg edit {shlex.quote(str(path))} --add "{missing.edit}"'
 
