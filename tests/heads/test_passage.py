@@ -97,6 +97,14 @@ def test_the_clause_of_a_question_is_the_question_without_its_names(subwords: Su
     assert clause_texts(found, annotated_links(found, graph), [answer]) == ["Who owns it?"]
 
 
+def test_what_a_mention_is_called_is_left_out_of_a_clause(subwords: Subwords) -> None:
+    found = text_passage("I see the dogs Zoë has in", subwords)
+    [name] = [n for n, end in enumerate(found.end_T.tolist()) if found.text[:end].endswith("Zoë")]
+    end = len(found.ids)
+    assert clause_texts(found, [Link(name, name + 1, 7)], [end]) == ["I see it has in"]
+    assert clause_texts(found, [], [end]) == ["I see the dogs Zoë has in"]
+
+
 def test_a_clause_is_the_sentence_so_far_without_its_names(subwords: Subwords) -> None:
     text = "I cannot stay. Zoë's dogs' bowls (two) are full."
     found = text_passage(text, subwords)

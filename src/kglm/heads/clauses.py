@@ -2,10 +2,13 @@
 
 The encoder says which relation a clause asks for whatever its entities are, so each linked mention is replaced by a
 neutral word: "Marie Curie was born in" becomes "it was born in", and the question "Who wrote Emma?" "Who wrote it?".
+What a mention is called says nothing of what is asked, so "the film" goes with the name in "When did the film Emma
+come out?".
 """
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -17,6 +20,8 @@ from kglm.text.document import ANSWER
 NEUTRAL = "it"
 SURE = 0.5
 """Probability that a mention is linked at all, from which it is replaced."""
+_APPOSITION = re.compile(r"\b[Tt]he [a-z]+ $")
+"""What a name is called, right before it."""
 LONGEST = 200
 """Characters of a clause; of a longer one, its end is kept."""
 
@@ -53,7 +58,7 @@ def clause_texts(passage: Passage, links: Sequence[Link], positions: Sequence[in
                 continue
             if sum(link.p for link in span.links if link.holds(t)) < SURE:
                 continue
-            parts += [passage.text[last : span.begin], NEUTRAL]
+            parts += [_APPOSITION.sub("", passage.text[last : span.begin]), NEUTRAL]
             last = span.end
         found.append("".join([*parts, passage.text[last:end]]).strip())
     return found
