@@ -1,6 +1,7 @@
 """python -m benchmarks.pretrained.speed --kg shared.kg --data ../shared/data --run RUN --to results [--parts …]
 
-What the graph costs beside the base alone, on one thread, in ratios measured in turns. Parts (--parts):
+What the graph costs beside the base alone, on one thread, in ratios measured in turns; `forward` and `decode` count
+processor seconds, so that other processes matter less. Parts (--parts):
 
 forward    reading articles: preparing and scoring with the heads, in percent of the base's own forward pass
 decode     seconds for each generated subword with the graph, as a multiple of the base alone by the same function
@@ -59,9 +60,9 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024)
 
 
 def timed(work: Callable[[], Any]) -> float:
-    started = time.perf_counter()
+    started = time.process_time()
     work()
-    return time.perf_counter() - started
+    return time.process_time() - started
 
 
 def in_turns(works: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
@@ -136,9 +137,9 @@ def decode(model: Model, base: BaseModel, rounds: int, words: int = 40, texts: i
         for place, prompt in enumerate(asked):
             row = {}
             for name, options in (("graph", {}), ("base alone", {"trust": -math.inf})):
-                started = time.perf_counter()
+                started = time.process_time()
                 made = [word.word for word in model.generate(prompt, words=words, seed=place, **options)]
-                seconds = time.perf_counter() - started
+                seconds = time.process_time() - started
                 row[name] = seconds / max(len(base.subwords.encode(" ".join(made)).ids), 1)
             row["bare loop"] = bare_loop(base, prompt, words)
             if number:
@@ -154,12 +155,12 @@ def decode(model: Model, base: BaseModel, rounds: int, words: int = 40, texts: i
 @torch.no_grad()
 def bare_loop(base: BaseModel, prompt: str, count: int) -> float:
     """Seconds for each subword of greedy decoding, the prompt's pass included."""
-    started = time.perf_counter()
+    started = time.process_time()
     cache, ids = base.model.new_cache(), [base.subwords.start, *base.subwords.encode(prompt).ids]
     for _ in range(count):
         last_TD = base.model.hidden(torch.tensor([ids]), cache).last_BTD[0, -1:]
         ids = [int(base.model.logits(last_TD)[0].argmax())]
-    return (time.perf_counter() - started) / count
+    return (time.process_time() - started) / count
 
 
 def completions(model: Model, base: BaseModel, data: Path, count: int = 40) -> Row:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from kglm.errors import ConfigError
 from kglm.heads.clauses import clause_texts
-from kglm.heads.local import Link, annotated_links
+from kglm.heads.local import Link, LocalEntities, annotated_links, last_sentence, sentence_starts
 from kglm.heads.passage import Passage, passage, question_passage, text_passage
 from kglm.kg.graph import KnowledgeGraph
 from kglm.kg.ids import NEW
@@ -121,6 +124,21 @@ def test_a_clause_is_the_sentence_so_far_without_its_names(subwords: Subwords) -
     assert clause_texts(found, [link("Zoë", 0.3), dogs], [end]) == ["Zoë's it' bowls (two) are full."]
     assert clause_texts(found, [link("Zoë"), dogs], [dogs.start]) == ["it's"]
     assert clause_texts(found, [], [2]) == [text[: int(found.end_T[1])]]
+
+
+def test_one_position_has_its_places_in_the_text(subwords: Subwords, graph: KnowledgeGraph) -> None:
+    found = text_passage("I stay. Zoë's dogs' bowls are full. They are full.", subwords)
+    count, first_T = len(found.ids), sentence_starts(found)
+    one, two = (graph.number(id) for id in ("Q1", "Q2"))
+    links = [Link(1, 3, one, 0.5), Link(1, 3, two, 0.4, since=4), Link(4, 5, two, 0.9, until=8), Link(6, 7, one)]
+    local = LocalEntities(graph, links)
+    expected = local.places(count, first_T)
+    assert len(set(first_T.tolist())) == 3
+    for t in range(count):
+        for all_TP, at_1P in zip(expected, local.places_at(t, int(first_T[t])), strict=True):
+            assert np.array_equal(all_TP[t : t + 1], at_1P)
+        so_far = replace(found, ids=found.ids[: t + 1], word_T=found.word_T[: t + 1])
+        assert last_sentence(so_far) == first_T[t]
 
 
 def test_a_base_without_a_chat_format_refuses_questions(subwords: Subwords) -> None:

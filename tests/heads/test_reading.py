@@ -12,7 +12,7 @@ import torch
 
 from kglm.heads.features import Features, next_log_probs
 from kglm.heads.following import Following
-from kglm.heads.growing import BaseStates
+from kglm.heads.growing import BaseStates, States
 from kglm.heads.lattice import score_text
 from kglm.heads.local import Link
 from kglm.heads.prepared import prepare
@@ -133,6 +133,32 @@ def test_readings_of_one_text_do_not_depend_on_their_order(world: LetterWorld) -
     first = start.step(5).step(2).log_p_V
     start.step(1).step(1)
     assert torch.allclose(start.step(5).step(2).log_p_V, first, atol=1e-5)
+
+
+def test_what_nobody_looks_at_is_read_at_once_and_stays_the_same(
+    world: LetterWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = grown(world, TEXTS[0], 2)[0]
+    looked_at = [start.fork()]
+    for id in (5, 6, 1):
+        looked_at.append(looked_at[-1].step(id, {None: 1.0}))
+        assert looked_at[-1].log_p_V is not None
+    counts = []
+    last = BaseStates.last
+
+    def counted(states: BaseStates, ids: Sequence[int], count: int) -> States:
+        counts.append(count)
+        return last(states, ids, count)
+
+    monkeypatch.setattr(BaseStates, "last", counted)
+    ways = [start.fork()]
+    for id in (5, 6, 1):
+        ways.append(ways[-1].step(id, {None: 1.0}))
+    for expected, found in reversed(list(zip(looked_at, ways, strict=True))):
+        assert torch.allclose(found.g_1G, expected.g_1G, atol=1e-5)
+        assert torch.allclose(found.log_p_V, expected.log_p_V, atol=1e-5)
+    assert counts == [3]
+    assert torch.allclose(ways[2].step(1, {None: 1.0}).g_1G, looked_at[3].g_1G, atol=1e-5)
 
 
 def test_facts_matter(world: LetterWorld) -> None:

@@ -80,6 +80,7 @@ def test_a_whole_text_is_its_windows(graph: KnowledgeGraph) -> None:
         found_N2 = cues.relations(alone, len(alone) - 1, 1)[0]
         assert np.allclose(at_once[t], found_N2, rtol=0, atol=1e-12)
         assert np.array_equal(cues.relations(text, t, 1)[0] > 0, found_N2 > 0)
+        assert np.allclose(cues.at_end(text[: t + 1])[0], at_once[t], rtol=0, atol=1e-12)
 
 
 def test_kinds(graph: KnowledgeGraph) -> None:
