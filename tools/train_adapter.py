@@ -53,15 +53,14 @@ def read_relations(args: argparse.Namespace) -> list[RelationTexts]:
         from held_out import is_held_out_wording
 
         texts = {id: [text for text in each if not is_held_out_wording(id, text)] for id, each in texts.items()}
-    for id, each in texts.items():
-        if id not in without:
-            found.append(RelationTexts(names[id], _clauses(each)))
+    for id, label in names.items():  # those without clauses are known by name, as in a graph
+        found.append(RelationTexts(label, () if id in without else _clauses(texts.get(id, ()))))
     for line in (args.own / "own.jsonl").read_text(encoding="utf-8").splitlines():
         own = json.loads(line)
         all_names = tuple(dict.fromkeys([own["label"], *own["aliases"]]))
-        if labels.isdisjoint(name.casefold() for name in all_names):
-            table = f"{own['domain']}: {own['head']}"
-            found.append(RelationTexts(all_names, _clauses([*own["statements"], *own["questions"]]), table))
+        left_out = not labels.isdisjoint(name.casefold() for name in all_names)
+        clauses = () if left_out else _clauses([*own["statements"], *own["questions"]])
+        found.append(RelationTexts(all_names, clauses, f"{own['domain']}: {own['head']}"))
     return found
 
 

@@ -31,7 +31,7 @@ from kglm.kg.tail_features import MAX_TAILS
 from kglm.model.arrays import Floats, Ints, array
 
 SURE = 0.9
-"""p(related) from which even fluent text takes a fact."""
+"""Probability of facts from which even fluent text takes one."""
 
 
 class MissingMass(NamedTuple):
@@ -112,15 +112,17 @@ class Following:
         Claims are the subwords of the base that begin a name, a date or a number. With C their probability, and F that
         of the facts whose names begin so, F / (F + C) of the base's own probability of a claim goes to the facts, with
         `trust` added to its log odds. Facts that lead to an entity of `said`, or to a name in small letters, are left
-        out. Where the text asks for a fact with a probability of at least `SURE`, nothing is changed.
+        out. Where the other facts have a probability of at least `SURE`, they keep it, whatever the base says.
         """
-        if self.related >= SURE and trust > -math.inf:
-            return self
         p_F = self.p_F
         if len(p_F):
             facts = self.reading.linked.facts
+            new_U = ~np.isin(facts.node_U, list(said))
+            p_F = np.where(new_U[facts.which_F], p_F, 0.0)
+            if trust > -math.inf and 0 < p_F.sum() >= SURE:
+                return replace(self, p_F=p_F * (self.p_F.sum() / p_F.sum()))
             claims_U = np.bincount(facts.owner_Y, claim_V.numpy()[facts.subword_Y], len(facts.node_U)) > 0
-            p_F = np.where((claims_U & ~np.isin(facts.node_U, list(said)))[facts.which_F], p_F, 0.0)
+            p_F = np.where(claims_U[facts.which_F], p_F, 0.0)
         outside_V, base_V = self.outside_V, self.reading.log_p_V.exp()
         p_facts, p_claims = float(p_F.sum()), float(outside_V[claim_V].sum())
         total = float(outside_V.sum()) + float(self.p_F.sum())

@@ -5,7 +5,8 @@ With c a clause ("it takes orders from"), n a name of its relation ("manager"), 
     loss = − log exp(s c·n) / Σ_{n' in N + n} exp(s c·n'),
 
 s fixed. N are names of the other relations of the batch, half of the time from the same tables, where a clause must be
-told apart from the other columns, and names of any relations, encoded once in a while.
+told apart from the other columns, and names of any relations, encoded once in a while. These are also names of relations
+without clauses: otherwise clauses would come nearer to names that were never negatives than to those that were.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ NAMES = 4
 
 @dataclass(frozen=True)
 class RelationTexts:
-    """A relation: its names, label first, clauses that ask for it, and the tables in which it is a column, if any."""
+    """A relation: its names, label first, clauses that ask for it, if any, and the tables in which it is a column."""
 
     names: tuple[str, ...]
     clauses: tuple[str, ...]
@@ -65,7 +66,7 @@ def train_adapter(
     adapter = {name: nn.Parameter(value) for name, value in _start(encoder.tensors, config.rank, generator).items()}
     optimiser = torch.optim.AdamW(adapter.values(), weight_decay=0.01)
     batches = _Batches(relations, config, rng)
-    bank = [(each, name) for each in batches.relations for name in each.names[:NAMES]]
+    bank = [(each, name) for each in relations for name in each.names[:NAMES]]
     bank_XC = torch.zeros(0)
     with progress("training the adapter", config.steps, "steps") as advance:
         for step in range(config.steps):
