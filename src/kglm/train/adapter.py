@@ -5,8 +5,8 @@ With c a clause ("it takes orders from"), n a name of its relation ("manager"), 
     loss = − log exp(s c·n) / Σ_{n' in N + n} exp(s c·n'),
 
 s fixed. N are names of the other relations of the batch, half of the time from the same tables, where a clause must be
-told apart from the other columns, and names of any relations, encoded once in a while. These are also names of relations
-without clauses: otherwise clauses would come nearer to names that were never negatives than to those that were.
+told apart from the other columns, and names of any relations, encoded once in a while: also of relations
+without clauses, because otherwise clauses would come nearer to names that were never negatives than to the others.
 """
 
 from __future__ import annotations
