@@ -260,7 +260,7 @@ def _fact_masses(reading: Reading, related: float) -> Floats:
     scores, facts, local = reading.scores, reading.linked.facts, reading.linked.local
     log_relation_G = scores.relation_TR[0, facts.relation_G] - scores.log_z_TP[0, facts.slot_G]
     p_G = related * scores.parent_TP[0, facts.slot_G] * np.exp(log_relation_G)
-    p_F = (p_G / facts.size_G)[facts.group_F]
+    p_F: Floats = (p_G / facts.size_G)[facts.group_F]
     scored_G = np.flatnonzero((facts.size_G > 1) & (facts.size_G <= MAX_TAILS) & (p_G > 0))
     scored_G = scored_G[p_G[scored_G] >= reading.reader.least_scored]
     groups = [

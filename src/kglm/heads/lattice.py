@@ -107,7 +107,7 @@ def _mentions(scores: PassageScores) -> tuple[Ints, Ints, Floats]:
     p_F[scored] *= size_F[scored] * np.array(share)
     count = len(scores.prepared.tables.graph)
     key_N, which_F = np.unique(t_F * count + tail_F, return_inverse=True)
-    return key_N // count, key_N % count, np.bincount(which_F, p_F, len(key_N))
+    return key_N // count, key_N % count, np.bincount(which_F, p_F, len(key_N)).astype(np.float64)
 
 
 def _states(
@@ -147,7 +147,8 @@ def _branches(scores: PassageScores, children: list[Children], t_X: Ints) -> _Br
     total_X = np.bincount(owner_Y, p_Y, count)
     said = subword_Y == np.array(scores.prepared.passage.ids, np.int64)[t_Y]
     said_X = np.bincount(owner_Y[said], p_Y[said], count) / np.maximum(total_X, 1e-300)
-    return _Branches(np.bincount(owner_Y, np.exp(array(base_Y)), count), said_X, some_X)
+    mass_X = np.bincount(owner_Y, np.exp(array(base_Y)), count).astype(np.float64)
+    return _Branches(mass_X, said_X, some_X)
 
 
 def _types(scores: PassageScores, t_X: Ints, complete: list[bool], found: _Branches) -> Floats:

@@ -232,17 +232,16 @@ class PassageScores:
             self.score_tails([group])
         return self.tails[group][tail]
 
+    def _base_scores(self, position_Y: Tensor, subword_Y: Tensor) -> Tensor:
+        return self.prepared.base_scores(position_Y, subword_Y) if self.base_V is None else self.base_V[subword_Y]
+
     def score_tails(self, groups: Sequence[TailGroup]) -> None:
         """Score the tails of some groups at once."""
         if not groups:
             return
         prepared, surface = self.prepared, self.prepared.passage.surface
         word_T = [len(surface)] if self.base_V is not None else prepared.passage.word_T.tolist()
-        base = prepared.base_scores
-        if self.base_V is not None:
-            known_V = self.base_V
-            base = lambda _, subword_Y: known_V[subword_Y]  # noqa: E731
-        inputs = tail_inputs(groups, surface, word_T, prepared.tables, base)
+        inputs = tail_inputs(groups, surface, word_T, prepared.tables, self._base_scores)
         with torch.no_grad():
             p_Y = tail_log_probs(self.heads, inputs, len(groups), self._label_gains(groups, inputs)).exp()
         border = torch.searchsorted(inputs.group_Y, torch.arange(len(groups) + 1)).tolist()
