@@ -9,7 +9,7 @@ import torch
 
 from kglm.errors import DataError
 from kglm.text.adapter import DOWN, UP, adapted, adapter_digest
-from support.encoders import tiny_encoder
+from support.tiny_encoder import tiny_encoder
 
 NAME = "encoder.layer.1.output.dense.weight"
 

@@ -9,7 +9,7 @@ import torch
 
 from kglm.text.encoder import SentenceEncoder
 from kglm.train.adapter import AdapterConfig, RelationTexts, train_adapter
-from support.encoders import tiny_encoder
+from support.tiny_encoder import tiny_encoder
 
 CONFIG = AdapterConfig(rank=8, steps=500, rate=4e-3, warm_up=5, batch=6, negatives=4, refresh=20)
 RELATIONS = [
