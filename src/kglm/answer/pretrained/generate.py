@@ -180,6 +180,9 @@ class Generator:
         texts = draft.reading.reader.tables.base.subwords.texts
         allowed_V = torch.zeros(len(outside_V), dtype=torch.bool)
         ends = self._ends(draft)
+        if self._grounded and (unfinished := self._rest_of_word(draft)):
+            allowed_V[unfinished] = True
+            return allowed_V
         for id in outside_V.topk(min(2 * MOST_PROBABLE, len(outside_V))).indices.tolist():
             allowed_V[id] = id in ends or self._may_follow(draft, texts[id])
         return allowed_V
@@ -198,22 +201,34 @@ class Generator:
         """True if a plain subword states no name, date or number that the prompt does not have."""
         text = draft.text
         word, before = _last_word(text)
+        if "\ufffd" in piece:  # a part of a character, which may become a letter
+            return False
         stripped = piece.lstrip()
-        if not stripped:
-            return piece != " "  # it begins a number
         begins = piece[0].isspace() or not word
         if begins or not stripped[0].isalnum():  # the word before has ended
             complete = not word or word in self._support.prompt or not is_claim(word, before) or self._is_name(draft)
             if not complete:
                 return False
-            if not stripped[0].isalnum():
-                return True
+            if not stripped:
+                return piece != " "  # it begins a number
+            if not stripped[0].isalnum():  # a mark, perhaps with the beginning of a word
+                return not any(char.isupper() or char.isdigit() for char in stripped)
             new, previous = stripped, word or before
         else:
             new, previous = word + stripped, before
+            if any(char.isupper() or char.isdigit() for char in stripped):  # it may be a name behind a mark
+                return any(each.startswith(new) for each in self._support.prompt)
         if not is_claim(new, previous):
             return not (new[:1].isupper() and not begins_sentence(previous) and len(new) > 1)
         return any(each.startswith(new) for each in self._support.prompt)
+
+    def _rest_of_word(self, draft: Draft) -> list[int]:
+        """First subwords of what completes a name or a number of the prompt that has begun; empty if none has."""
+        word, before = _last_word(draft.text)
+        if not word or word in self._support.prompt or not is_claim(word, before) or self._is_name(draft):
+            return []
+        rests = [each[len(word) :] for each in self._support.prompt if each.startswith(word)]
+        return [ids[0] for ids in draft.reading.reader.tables.base.subwords.encode_many(rests) if ids]
 
     @staticmethod
     def _is_name(draft: Draft) -> bool:
