@@ -125,6 +125,14 @@ class TestGguf:
         with pytest.raises(DataError, match=r"bad\.gguf: is not a complete GGUF file \(.* bytes at byte"):
             BaseModel.open(bad)
 
+    def test_a_name_that_is_no_text_is_refused(self, file: Path, cache: Path) -> None:
+        content = bytearray(file.read_bytes())
+        place = content.index(b"general.architecture") + len("general.architecture") + 4 + 8
+        content[place] = 0x80
+        (bad := file.with_name("bad.gguf")).write_bytes(content)
+        with pytest.raises(DataError, match=r"bad\.gguf: is not a complete GGUF file"):
+            BaseModel.open(bad)
+
 
 class TestRefused:
     @pytest.mark.parametrize(

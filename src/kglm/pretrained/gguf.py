@@ -70,8 +70,9 @@ class GgufLlama:
             _check_header(path)
             reader = GGUFReader(path)
             field = reader.get_field("general.architecture")
+            plain = field is not None and field.contents() == ARCHITECTURE
             scaled = any(name.startswith("llama.rope.scaling") for name in reader.fields)
-        if field is None or field.contents() != ARCHITECTURE or scaled:
+        if not plain or scaled:
             return None
         return cls(path, reader)
 

@@ -118,6 +118,7 @@ class Subwords:
     @cached_property
     def texts(self) -> list[str]:
         """Text of each subword in the middle of a text; empty for marks."""
-        [anchor] = self.encode("a").ids[-1:]
+        with tokenizing():
+            [anchor] = self.encode("a").ids[-1:]
         skip = len(self.decode([anchor]))
         return ["" if id in self.special else self.decode([anchor, id])[skip:] for id in range(len(self))]
