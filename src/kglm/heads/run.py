@@ -47,8 +47,7 @@ class HeadsRun:
         encoder = SentenceEncoder.installed() if record.encoder is not None else None
         if record.encoder is not None and encoder is None:
             print(NO_ENCODER, file=sys.stderr)
-        adapter = read_adapter(artefact)
-        if encoder is not None and adapter:
+        if encoder is not None and (adapter := read_adapter(artefact)):
             encoder = encoder.adapted(adapter)
         return cls(home, record, heads, opened, encoder)
 

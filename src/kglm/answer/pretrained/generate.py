@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +30,7 @@ from kglm.heads.model import Type
 from kglm.heads.passage import Passage
 from kglm.heads.reading import Reading
 from kglm.heads.scoring import Running
+from kglm.pretrained.subwords import Subwords
 
 MOST_PROBABLE = 256
 """Subwords among which one is drawn."""
@@ -84,7 +86,6 @@ class Generator:
         self._support, self._linking, self._config, self._grounded = support, linking, config, grounded
         self._trust = trust
         self._rng = np.random.default_rng(config.seed)
-        self._claims: dict[bool, Tensor] = {}
 
     def sample(self, reading: Reading, pause: Callable[[], None]) -> Iterator[Draft]:
         """Drafts, each one subword longer; ends with the end of the text."""
@@ -143,18 +144,9 @@ class Generator:
         begin = reading.sentence
         near = {link.node for link in draft.links if link.start >= begin}
         said = near.union(piece.way.after.node for piece in draft.pieces if piece.way.after is not None)
-        return Following.of(reading).in_text(self._claims_at(draft), self._trust, said)
-
-    def _claims_at(self, draft: Draft) -> Tensor:
-        """Mask of the subwords that begin a name, a date or a number."""
-        words = draft.reading.surface
-        starts = begins_sentence(words[-1] if words else None)
-        if starts not in self._claims:
-            texts = draft.reading.reader.tables.base.subwords.texts
-            before = None if starts else "a"
-            mask = [text[:1] == " " and (text == " " or is_claim(text[1:], before)) for text in texts]
-            self._claims[starts] = torch.tensor(mask)
-        return self._claims[starts]
+        words = reading.surface
+        claim_V = _claims(reading.reader.tables.base.subwords, begins_sentence(words[-1] if words else None))
+        return Following.of(reading).in_text(claim_V, self._trust, said)
 
     def _candidates(self, draft: Draft, following: Following | None) -> tuple[list[int], np.ndarray]:
         """The most probable subwords that may follow, with their probabilities."""
@@ -206,8 +198,7 @@ class Generator:
         stripped = piece.lstrip()
         begins = piece[0].isspace() or not word
         if begins or not stripped[0].isalnum():  # the word before has ended
-            complete = not word or word in self._support.prompt or not is_claim(word, before) or self._is_name(draft)
-            if not complete:
+            if not self._is_complete(draft, word, before):
                 return False
             if not stripped:
                 return piece != " "  # it begins a number
@@ -225,10 +216,14 @@ class Generator:
     def _rest_of_word(self, draft: Draft) -> list[int]:
         """First subwords of what completes a name or a number of the prompt that has begun; empty if none has."""
         word, before = _last_word(draft.text)
-        if not word or word in self._support.prompt or not is_claim(word, before) or self._is_name(draft):
+        if self._is_complete(draft, word, before):
             return []
         rests = [each[len(word) :] for each in self._support.prompt if each.startswith(word)]
         return [ids[0] for ids in draft.reading.reader.tables.base.subwords.encode_many(rests) if ids]
+
+    def _is_complete(self, draft: Draft, word: str, before: str | None) -> bool:
+        """True if the last word may end here: it is no claim, a word of the prompt, or a name of the graph."""
+        return not word or word in self._support.prompt or not is_claim(word, before) or self._is_name(draft)
 
     @staticmethod
     def _is_name(draft: Draft) -> bool:
@@ -305,6 +300,13 @@ class Generator:
         word, _ = _last_word(draft.text)
         new = reading.text.added[len(draft.text) :].lstrip()  # type: ignore[attr-defined]
         return word[:1].isupper() and not new[:1].isupper()
+
+
+@lru_cache(4)
+def _claims(subwords: Subwords, begins: bool) -> Tensor:
+    """Mask of the subwords that begin a name, a date or a number; `begins`: at the beginning of a sentence."""
+    before = None if begins else "a"
+    return torch.tensor([text[:1] == " " and (text == " " or is_claim(text[1:], before)) for text in subwords.texts])
 
 
 def _next_of_name(draft: Draft) -> dict[int, float]:
